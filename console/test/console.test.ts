@@ -58,7 +58,7 @@ describe.each([
   ["wide, light, in English", { width: 1_440, preferences: { language: "en", scheme: "light" } }],
   ["on a phone, dark, in Chinese", { width: 360, height: 740, preferences: { language: "zh", scheme: "dark" } }],
 ] satisfies [string, Look][])("every screen %s", (_, look) => {
-  test("has nothing that axe finds, fits, and breaks no policy", async () => {
+  test("passes axe, fits the window, and violates no content security policy", async () => {
     const { context, page, complaints, go } = await house.visit(look);
     for (const [path, shows] of screens()) {
       await go(path);
@@ -98,8 +98,8 @@ makingAndEditing(house);
 storeAway(house);
 whatIsRead(house);
 
-describe("the hostile", () => {
-  test("stays text, wherever it is shown", async () => {
+describe("hostile text", () => {
+  test("is shown as text on every page", async () => {
     const { page, complaints, go } = await house.visit();
     const task = encodeURIComponent(hostileName);
     const places: [path: string, shows: boolean][] = [
@@ -125,8 +125,8 @@ describe("the hostile", () => {
   });
 });
 
-describe("the line", () => {
-  test("is told to be broken while the server is away, and recovers by itself", async () => {
+describe("the connection to the server", () => {
+  test("is shown as disconnected while the server is away, and recovers by itself", async () => {
     const first = await openStage({ store: postgres().url, bare: true });
     const { context, page, go } = await house.visit({ at: first });
     await go("/nodes");

@@ -28,14 +28,14 @@ before(async () => {
 });
 after(() => tower?.close());
 
-test("it fires at midnight on the month's last day, in Berlin, also when the clocks change in between", () => {
+test("the task fires at midnight on the month's last day in Berlin, also across a change of clocks", () => {
   assert.deepEqual(
     firesBetween(monthEnd, "2030-03-01T00:00:00Z", "2030-05-01T00:00:00Z").map((at) => at.toISOString()),
     ["2030-03-30T23:00:00.000Z", "2030-04-29T22:00:00.000Z"],
   );
 });
 
-test("two months pass in no time", async () => {
+test("two months of virtual time pass at once", async () => {
   const ended = await tower.advanceTo("2030-03-15T00:00:00Z");
   assert.deepEqual(
     ended.map(({ task, outcome }) => [task, outcome]),
@@ -47,7 +47,7 @@ test("two months pass in no time", async () => {
   assert.deepEqual(settled, ["2030-01", "2030-02"]);
 });
 
-test("a closed ledger is tried again after ten minutes, and again", async () => {
+test("a run that finds the ledger closed is retried after ten minutes, then after twenty", async () => {
   broken = 2;
   const began = tower.now().getTime();
   const { outcome, attempts, result, logs } = await tower.run("settle-accounts");
@@ -58,7 +58,7 @@ test("a closed ledger is tried again after ten minutes, and again", async () => 
   assert.ok(tower.now().getTime() - began >= 30 * 60_000);
 });
 
-test("after the third time it gives up, and says why", async () => {
+test("after the third failed attempt the run fails with the handler's error", async () => {
   broken = 3;
   const { outcome, error } = await tower.run("settle-accounts");
   assert.equal(outcome, "failed");

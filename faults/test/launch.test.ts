@@ -14,7 +14,7 @@ const talkative = `
   setInterval(() => undefined, 1_000);
 `;
 
-it("takes a server for ready, however much it printed before it said so", async () => {
+it("recognises a server as ready even if the server printed a lot before its ready line", async () => {
   const { launch } = (await import(new URL("../../scripts/servers/server.mjs", import.meta.url).href)) as Script;
   const folder = mkdtempSync(join(tmpdir(), "carillon-launch-"));
   const options = { user: {}, cwd: folder, log: join(folder, "log"), ready: /ready to accept/, patienceMs: 60_000 };

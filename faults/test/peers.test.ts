@@ -62,7 +62,7 @@ it.each(cases)("a slot: %s", (_, notes, { deaths = [], stills = [] }, expected) 
   expect(figures).toMatchObject({ slots: 1, ...none, ...noneAgain, ...expected });
 });
 
-it("what a process has under way is what it has begun in this life and not ended", () => {
+it("a process's running executions are those that it began in its current life and has not ended", () => {
   const notes = [...execution("w1", 1_000, 1_300), ...execution("w1", 1_100), ...execution("w2", 1_100)];
   expect(underWay(notes, { worker: "w1", life: 1 }, 1_150)).toEqual([{ leftMs: 250 }]);
   expect(underWay(notes, { worker: "w1", life: 2 }, 1_150)).toEqual([]);

@@ -18,7 +18,7 @@ async function faults(...args: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(line) as Record<string, unknown>;
 }
 
-it("finds nothing broken after a few faults together", async () => {
+it("finds no violation after several faults at once", async () => {
   const strike = "leader-killed+worker-paused+store-cut+redis-killed";
   // 180 s, because this test does not measure the recovery time; `npm run prove -- faults` does so on an idle machine.
   const options = "--coordination redis --seed 7 --within 180".split(" ");
@@ -26,7 +26,7 @@ it("finds nothing broken after a few faults together", async () => {
   expect({ violations, not_recovered, broken }).toEqual({ violations: 0, not_recovered: 0 });
 });
 
-it("finds a lock out whose holder is stopped and whose fence nobody looks at, and no other", async () => {
+it("detects the lock whose holder was stopped and whose fence is never checked, and no other lock", async () => {
   const { unfenced, fenced } = (await faults("--locks")) as Record<"unfenced" | "fenced", Record<string, unknown>>;
   expect(unfenced?.violation).toMatchObject({ invariant: expect.stringContaining("8: ") });
   expect(fenced?.violation).toBeUndefined();

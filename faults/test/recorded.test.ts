@@ -19,20 +19,20 @@ const start = (fence: number, at: number, believedMs: number): Noted => ({
   deaf: false,
 });
 
-describe("what processes noted", () => {
+describe("executions read from the processes' notes", () => {
   const stood = [{ node: "w1", fromMs: 1_000, toMs: 9_000 }];
 
-  it("counts a start that was decided before its process stood still for that moment", () => {
+  it("dates a start that was decided before its process was stopped to the moment of the stop", () => {
     const [execution] = executionsOf([start(1, 59_001, 1_000_999)], 50_000, 1_000_000, stood);
     expect(execution?.startMs).toBe(1_000);
   });
 
-  it("counts one that was decided when it went on for what it is", () => {
+  it("leaves a start that was decided after its process resumed at its own time", () => {
     const [execution] = executionsOf([start(1, 59_001, 1_009_001)], 50_000, 1_000_000, stood);
     expect(execution?.startMs).toBe(9_001);
   });
 
-  it("keeps a fence that was started twice, and ends by fence", () => {
+  it("keeps both starts of one fence, and assigns an end by its fence", () => {
     const end: Noted = { kind: "end", at: 50_400, fence: 1, how: "returned", why: null };
     const executions = executionsOf(
       [start(1, 50_100, 1_000_100), start(1, 50_200, 1_000_200), end],
@@ -47,7 +47,7 @@ describe("what processes noted", () => {
   });
 });
 
-describe("what the store shows of locks", () => {
+describe("lock history read from the store", () => {
   const line = (at_ms: number, was: string[] | null, now: string[], fences: number[]) => ({
     at_ms,
     what: "lock" as const,
@@ -65,7 +65,7 @@ describe("what the store shows of locks", () => {
     ...over,
   });
 
-  it("has a token there from its entry to its leave, or to the end of its session", () => {
+  it("shows a token as held from its entry until it leaves, or until its session ends", () => {
     const nodes = nodesOf([
       line(1, null, ["7.1"], [10]),
       line(2, ["7.1"], ["7.1", "8.1"], [10, 11]),
@@ -78,7 +78,7 @@ describe("what the store shows of locks", () => {
     ]);
   });
 
-  it("takes a grace lock's node for released where its record says so, and for vanished otherwise", () => {
+  it("counts a grace lock as released if its record says so, and as vanished otherwise", () => {
     const held = (at_ms: number, was: string | null, now: string | null, fence: number, released = false) => ({
       at_ms,
       what: "grace_lock" as const,
@@ -112,7 +112,7 @@ describe("what the store shows of locks", () => {
     ]);
   });
 
-  it("knows whose a fence was that was given up before anybody had looked at it", () => {
+  it("assigns a fence to its process even if the lock was given up before it was checked", () => {
     const its = { lock: "nightly", process: "a life 1", fence: 1 };
     const was = row({ name: "nightly", holder: null, fence: 1 });
     const { grants } = lockHistoryOf({

@@ -28,7 +28,7 @@ function good(): { seen: Seen[]; stored: Stored[] } {
   return { seen, stored };
 }
 
-it("what went well is found well, and counted", () => {
+it("a correct history has no findings, and its figures are counted", () => {
   const { seen, stored } = good();
   const { figures, wrong } = accountOf(seen, stored, expected);
   expect(wrong).toEqual([]);
@@ -78,7 +78,7 @@ it.each<[string, (all: ReturnType<typeof good>) => unknown, RegExp]>([
     ({ seen }) => seen.push({ kind: "exit", atMs: 1, by: "old", node: "a", how: "1" }),
     /ended by 1/,
   ],
-])("%s is found out", (_, spoil, words) => {
+])("%s is detected", (_, spoil, words) => {
   const all = good();
   spoil(all);
   expect(accountOf(all.seen, all.stored, expected).wrong.join("\n")).toMatch(words);

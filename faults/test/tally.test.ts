@@ -10,7 +10,7 @@ const asked = { named: [], coordinations, rounds: 3, pairs: 2, seed: 7 };
 const history = { executions: [], operations: [], dump: { run: [], run_history: [], slot: [] } };
 const checked = (tally: Tally) => tally.checked(history as unknown as History);
 
-it("plays every fault alone with each coordination in each round, on seeds of their own, and then pairs", () => {
+it("plays each fault alone with each coordination in each round, with separate seeds, and then pairs of faults", () => {
   const turns = turnsOf(asked);
   expect(turns.map(({ coordination, round, seed }) => `${coordination} ${round} ${seed}`)).toEqual([
     ...[1, 2, 3, 4].flatMap((round) => coordinations.map((name) => `${name} ${round} ${7 + 1_000 * (round - 1)}`)),
@@ -28,7 +28,7 @@ it("plays every fault alone with each coordination in each round, on seeds of th
   expect(turnsOf(asked)).toEqual(turns);
 });
 
-it("tells of a run that was interrupted what was done, what was not checked and what was not run", () => {
+it("reports for an interrupted run which faults were played, not checked and not run", () => {
   const turns = turnsOf({ ...asked, named: ["liar", "leader-killed+store-cut"], rounds: 2 });
   const tally = new Tally(turns);
   for (const turn of turns.slice(0, 4)) {

@@ -12,8 +12,8 @@ const numbers = (feedOne: (input: number) => void | Promise<void>): Target => ({
 });
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-describe("inputs are counted as they are fed", () => {
-  it("all of them, however long they take: time ends only the search for a smaller one", async () => {
+describe("counting of inputs", () => {
+  it("feeds all inputs, however slow they are: the time limit applies only to shrinking", async () => {
     let count = 0;
     const slow = numbers(async () => {
       count++;
@@ -24,7 +24,7 @@ describe("inputs are counted as they are fed", () => {
     expect(count).toBe(150);
   });
 
-  it("up to the one that is found, which is told as small as it gets in time, and how it is fed again", async () => {
+  it("stops at the first failing input, and reports its smallest form and the command that feeds it again", async () => {
     const seen: number[] = [];
     const broken = numbers((input) => {
       seen.push(input);
@@ -62,7 +62,7 @@ describe("the closing line", () => {
     { target: "b", inputs: 20 },
   ];
 
-  it("passes where every input was fed", () => {
+  it("passes if every input was fed", () => {
     const { line, passes } = closing([fed, { ...fed, target: "b", inputs: 20, asked: 20 }], asked, {
       seed: 7,
       ms: 2e3,
@@ -77,7 +77,7 @@ describe("the closing line", () => {
     });
   });
 
-  it("tells of a target that was cut short, and of one that was not begun, and does not pass", () => {
+  it("names targets that were cut short or never started, and does not pass", () => {
     const cut = { ...fed, target: "b", inputs: 13, asked: 20 };
     expect(lineOf(cut)).toMatch(/^✗ b +13 inputs .*, cut short: 20 were asked for$/);
     expect(closing([fed, cut], asked, { seed: 7, ms: 2e3 })).toMatchObject({

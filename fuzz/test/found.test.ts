@@ -135,14 +135,14 @@ const ofSignIns: [target: string, was: string, input: unknown][] = [
   ],
 ];
 
-describe("an input that was a bug once is none any more", () => {
+describe("inputs that once exposed a bug no longer do", () => {
   it.each(found)("%s: %s", async (name, _, input) => {
     const target = targets.find((one) => one.name === name);
     await target?.feed(input);
     expect(target).toBeDefined();
   });
 
-  it("sign-ins: each is a refusal that was meant", async () => {
+  it("sign-ins: each such input is refused with a documented error", async () => {
     const targetOf = (name: string) => targets.find((one) => one.name === name);
     const close = await targetOf("provider-answers")?.open?.();
     try {
@@ -153,7 +153,7 @@ describe("an input that was a bug once is none any more", () => {
     expect(close).toBeDefined();
   });
 
-  it("workers: a server's answer whose run cannot wait for its turn ends no process", async () => {
+  it("workers: an answer with a run that cannot be queued does not end the process", async () => {
     const target = targets.find(({ name }) => name === "worker-client");
     const close = await target?.open?.();
     try {
@@ -165,7 +165,7 @@ describe("an input that was a bug once is none any more", () => {
     expect(close).toBeDefined();
   });
 
-  it("kubernetes: aliases of aliases, and depth, are told as problems", () => {
+  it("kubernetes: nested aliases and deep nesting are reported as problems", () => {
     const bomb = "a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nitems: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n";
     for (const text of [bomb, `a: ${"{b: ".repeat(5_000)}`])
       expect(importKubernetes([{ path: "x.yaml", text }], { zone: "UTC", nowMs: 0 }).remarks).toMatchObject([

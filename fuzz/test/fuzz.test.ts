@@ -7,7 +7,7 @@ const inputs = process.env.CARILLON_TEST_LONG === "1" ? 20_000 : 6_000;
 const seed = 7;
 const whole = targets.reduce((sum, { share }) => sum + share, 0);
 
-describe("what others wrote is read, or refused by an error that was meant", () => {
+describe("foreign input is read, or refused with a documented error", () => {
   it.each(targets.map((target) => [target.name, target] as const))("%s", async (_, target) => {
     const fed = await feed(target, { seed, inputs: Math.ceil((inputs * target.share) / whole) });
     expect(fed.found).toEqual([]);

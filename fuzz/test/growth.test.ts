@@ -13,25 +13,25 @@ const most = 64_000;
 const texts = ["x".repeat(most / 4), "x".repeat(most)] as const;
 const times = (text: string) => text.length / most;
 
-describe("what longer texts cost", () => {
-  it("is found where it is the square of their length, beside what is proportional to it", () => {
+describe("the time to read longer texts", () => {
+  it("is reported if it grows with the square of the length, beside a linear part", () => {
     const read = (text: string) => spend(10 * times(text) + 80 * times(text) ** 2);
     expect(costsTooMuch(read, ...texts)).toMatch(/^takes \d+ ms for 16000 characters and \d+ ms for 64000$/);
   });
 
-  it("is found by its text, in a reader that begins at each space of a gap anew", () => {
+  it("is reported with the text, for a reader that rescans at each space of a gap", () => {
     const feed = (text: string) => void text.replace(/\s+$/, "");
     const grown = { corpus: [`tasks:${" ".repeat(40)}x`], most: 16_000, feed };
     expect(superlinear({ grown }, 7, () => undefined)?.input).toMatch(/" +", again and again/);
   });
 
-  it("is found where each time but one the processor did something else besides", () => {
+  it("is reported even if the processor was busy with other work in all but one measurement", () => {
     let reads = 0;
     const read = (text: string) => spend(80 * times(text) ** 2 + (text.length < most && ++reads !== 2 ? 100 : 0));
     expect(costsTooMuch(read, ...texts)).toBeDefined();
   });
 
-  it("is as it should be where the long one waited, or was read by code that was not compiled yet", () => {
+  it("is accepted if the long text only waited, or was read before the code was compiled", () => {
     const late = (text: string) => {
       spend(80 * times(text));
       if (text.length === most) wait(200);
@@ -42,7 +42,7 @@ describe("what longer texts cost", () => {
     expect(costsTooMuch(slowAtFirst, ...texts)).toBeUndefined();
   });
 
-  it("is as it should be for YAML that was told of once, on a machine that did other things", () => {
+  it("is accepted for YAML that was once reported wrongly on a busy machine", () => {
     const flow = ["tasks:\n  a: { schedule: '0 2 * * *' }\n  b: &b { timeo", "ut: 1", "h }\n  c: *b\n"] as const;
     const block = ["bundle: x\ntasks:", "\n  a:\n    slotPay", "load: |\n      text\n"] as const;
     const read = (text: string) => void readYaml("tasks.yaml", text);

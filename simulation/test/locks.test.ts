@@ -83,7 +83,7 @@ const historyOf = (told: Story): LockHistory => ({ ...told, calmFromMs: 50_000, 
 const of = <T extends { lock: string; fence: number | null }>(all: T[], lock: string, fence: number): T =>
   all.find((one) => one.lock === lock && one.fence === fence) as T;
 
-it("finds nothing wrong where locks go round as they should", () => {
+it("finds no violation in a correct lock history", () => {
   expect(firstLockViolation(historyOf(story()))).toBeUndefined();
   expect(overlapsOf(beliefsOf(story()))).toEqual([]);
 });
@@ -193,8 +193,8 @@ it.each<[string, RegExp, (told: Story) => unknown]>([
   expect(`${invariant} ${what}`).toMatch(words);
 });
 
-describe("what is allowed", () => {
-  it("an old release that changes nothing, and a late write that is refused", () => {
+describe("allowed histories", () => {
+  it("a late release without effect, and a refused late write", () => {
     const told = story();
     told.giveUps.push({ ...of(told.giveUps, "ledger", 1), atMs: 4_000, changed: false });
     told.writes.push({ ...of(told.writes, "ledger", 1), atMs: 6_000, accepted: false });
@@ -202,7 +202,7 @@ describe("what is allowed", () => {
     expect(staleWrite(told.writes)?.what).toMatch(/under fence 1/); // A resource that checks no fence would have accepted this write.
   });
 
-  it("two that believe where the service forgot the first: measured, and no more", () => {
+  it("two processes that both believe they hold a lock that the service forgot: only measured", () => {
     const told = story();
     Object.assign(of(told.grants, "ledger", 1), { endedMs: 4_000 });
     told.looks.push({ ...of(told.looks, "ledger", 1), atMs: 3_501 });
@@ -211,7 +211,7 @@ describe("what is allowed", () => {
     expect(overlapsOf(beliefsOf(told))).toMatchObject([{ lock: "ledger", atMs: 3_001, forMs: 500 }]);
   });
 
-  it("as many as there are permits", () => {
+  it("as many holders as there are permits", () => {
     const told = story();
     for (const look of told.looks) Object.assign(look, { permits: 2 });
     told.looks.push({ ...of(told.looks, "ledger", 1), atMs: 2_999 }, { ...of(told.looks, "ledger", 2), atMs: 2_500 });

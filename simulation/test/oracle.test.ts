@@ -8,7 +8,7 @@ const times = (slots: number[]) => slots.map((slot) => new Date(slot).toISOStrin
 describe("the checker's own oracle", () => {
   const [spring, autumn] = [utc("2027-03-14T06:55"), utc("2027-11-07T05:55")];
 
-  it("shifts what lies in a gap by the gap, or leaves it out", () => {
+  it("shifts a skipped local time by the gap, or leaves it out", () => {
     const zone = "America/New_York";
     const at = (gap: "shift" | "skip") =>
       times(slotsBetween(cron("30 2 * * *", { zone, gap }), spring, spring + 3_600_000));
@@ -16,7 +16,7 @@ describe("the checker's own oracle", () => {
     expect(at("skip")).toEqual([]);
   });
 
-  it("takes the first of two equal times, the last, or both", () => {
+  it("takes the first of two equal local times, the last, or both", () => {
     const zone = "America/New_York";
     const at = (overlap: "first" | "last" | "both") =>
       times(slotsBetween(cron("30 1 * * *", { zone, overlap }), autumn - 3_600_000, autumn + 2 * 3_600_000));
@@ -25,7 +25,7 @@ describe("the checker's own oracle", () => {
     expect(at("both")).toEqual(["05:30:00", "06:30:00"]);
   });
 
-  it("counts a fixed rate from its anchor, and knows no slots of a delay", () => {
+  it("counts a fixed rate from its anchor, and gives no slots for a fixed delay", () => {
     expect(slotsBetween(every("30s", { anchor: 10_000 }), 0, 75_000)).toEqual([10_000, 40_000, 70_000]);
     expect(slotsBetween(every("30s", { mode: "delay" }), 0, 75_000)).toEqual([]);
   });

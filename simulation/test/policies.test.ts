@@ -45,7 +45,7 @@ const kept = [
   "jitter-out-of-a-blackout",
   "due-behind-a-short-queue",
 ];
-it.each(kept)("breaks no rule in a scenario that was kept: %s", (name) => {
+it.each(kept)("breaks no rule in a saved scenario: %s", (name) => {
   expect(resultOf(policies("--play", path(`scenarios/${name}.json`)))).toEqual(nothingBroken(1));
 });
 
@@ -58,19 +58,19 @@ it("breaks no rule on processes that are killed with -9", { timeout: 3_600_000 }
   expect(kills).toBeGreaterThan(0);
 });
 
-it("finds a bug that was planted", { timeout: 600_000 }, () => {
+it("finds a planted bug", { timeout: 600_000 }, () => {
   expect(policies("--mutant", "pauses between tries are half as long", "--seeds", "40")).toMatchObject({
     mutants: 1,
     caught_by: ["tries and the pauses between them"],
   });
 });
 
-it("draws the same for the same seed, and something else for another", () => {
+it("generates the same scenario for the same seed, and another for another seed", () => {
   expect(scenarioOf(7)).toEqual(scenarioOf(7));
   expect(scenarioOf(8)).not.toEqual({ ...scenarioOf(7), seed: 8 });
 });
 
-it("has a planted bug for every rule, each with a name of its own and its place in the source", () => {
+it("has a planted bug for every rule, each with a unique name and a place in the source", () => {
   const names = policyMutants.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   const broken = new Set(policyMutants.map(({ breaks }) => breaks));

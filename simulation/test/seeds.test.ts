@@ -16,7 +16,7 @@ function simulate(...args: string[]): Record<string, unknown> {
   return JSON.parse(line);
 }
 
-it("breaks no invariant, and tells the same story of a seed each time", () => {
+it("breaks no invariant, and gives the same history for a seed each time", () => {
   const { violations, differing, replayed, broken } = simulate("--seeds", "12", "--from", "40");
   expect({ violations, differing, replayed, broken }).toEqual({ violations: 0, differing: 0, replayed: 1 });
 });
@@ -24,7 +24,7 @@ it("breaks no invariant, and tells the same story of a seed each time", () => {
 /** In the first seed the cluster's time differs from the store's clock; the second seed starts with such a difference. */
 const afterAnother = [213, 221];
 
-it(`begins each seed anew: ${afterAnother.join(" and then ")}`, () => {
+it(`starts each seed from a clean state: ${afterAnother.join(" and then ")}`, () => {
   const { violations, broken } = simulate("--seeds", "1", "--from", afterAnother.join(","), "--processes", "1");
   expect({ violations, broken }).toEqual({ violations: 0 });
 });
@@ -86,7 +86,7 @@ const kept = [
   unansweredTake,
 ];
 
-it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {
+it(`breaks no invariant with seeds that once found a fault: ${kept.join(", ")}`, () => {
   const { seeds, violations, broken } = simulate("--full", "--seeds", "1", "--from", kept.join(","));
   expect({ seeds, violations, broken }).toEqual({ seeds: kept.length, violations: 0 });
 });
@@ -94,7 +94,7 @@ it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {
 /** Fault: only a starting server noticed that the store had gone back in time, so runs and slots were repeated before others noticed. */
 const wentBack = [35, 308, 570];
 
-it(`breaks nothing in those in which the store goes back: ${wentBack.join(", ")}`, () => {
+it(`breaks no invariant with seeds in which the store goes back: ${wentBack.join(", ")}`, () => {
   for (const seed of wentBack) expect(sortOf(seed), String(seed)).toBe("behind");
   const { seeds, violations, broken } = simulate("--seeds", "1", "--from", wentBack.join(","));
   expect({ seeds, violations, broken }).toEqual({ seeds: wentBack.length, violations: 0 });
@@ -103,7 +103,7 @@ it(`breaks nothing in those in which the store goes back: ${wentBack.join(", ")}
 /** A lock's holder is stopped between its check and its write, and writes after another process has held the lock. */
 const stoppedHolder = 108;
 
-it("has late writes under a lock refused, and says what would have come of them without fences", () => {
+it("has late writes under a lock refused, and reports which would have been accepted without fences", () => {
   const { violations, locks } = simulate("--full", "--seed", String(stoppedHolder));
   expect({ violations, locks }).toMatchObject({
     violations: 0,
@@ -111,7 +111,7 @@ it("has late writes under a lock refused, and says what would have come of them 
   });
 });
 
-it("finds a bug that was planted", () => {
+it("finds a planted bug", () => {
   // At the time of writing the 17th seed finds this mutant's bug. A seed leads to another history when the scheduler sends other statements.
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
@@ -121,12 +121,12 @@ it("finds a bug that was planted", () => {
   });
 });
 
-it("plans the same for the same seed, and something else for another", () => {
+it("makes the same plan for the same seed, and another for another seed", () => {
   expect(planOf(7)).toEqual(planOf(7));
   expect(planOf(8)).not.toEqual({ ...planOf(7), seed: 8 });
 });
 
-it("has a name of its own for every mutant, and each has its place in the source", () => {
+it("has a unique name for every mutant, and a place in the source for each", () => {
   const names = allMutants.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   for (const mutant of allMutants)

@@ -11,7 +11,7 @@ import { linesAsSvg } from "../src/soak/lines-chart.ts";
 import { trendOf } from "../src/soak/slope.ts";
 import { StartLog } from "../src/soak/start-log.ts";
 
-it("tells a slope that single peaks do not move", () => {
+it("computes a slope that single peaks do not affect", () => {
   const points = Array.from({ length: 200 }, (_, at) => ({
     hours: at / 100,
     value: at % 17 === 0 ? 10_000 : 50 + (3 * at) / 100,
@@ -23,7 +23,7 @@ it("tells a slope that single peaks do not move", () => {
   expect(trendOf(points.map(({ hours }) => ({ hours, value: Number.NaN }))).perHour).toBe(0);
 });
 
-it("draws what it has sampled, and what cannot be text in a picture", () => {
+it("draws the sampled values, and escapes text in the picture", () => {
   const lines = [{ name: "a<b", points: [[0, 1] as const, [2, Number.NaN] as const, [4, 3] as const] }];
   const svg = linesAsSvg([{ title: "rss & more", told: "3 an hour", lines }], [1, 2], "two faults");
   expect(svg).toMatch(/rss &amp; more/);
@@ -31,13 +31,13 @@ it("draws what it has sampled, and what cannot be text in a picture", () => {
   expect(svg).not.toMatch(/NaN|a<b/);
 });
 
-it("has every fault once before any comes again", () => {
+it("plays every fault once before it repeats any", () => {
   const turn = inTurn(() => 0.3);
   const names = Array.from({ length: faults.length }, () => turn.next().value.name);
   expect(new Set(names)).toEqual(new Set(faults.map(({ name }) => name)));
 });
 
-it("reads what handlers wrote as they began and ended, also in the midst of a line", () => {
+it("reads the handlers' start and end records, also if a line is incomplete", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-soak-test-"));
   const log = new StartLog(join(folder, "starts"));
   try {
@@ -178,7 +178,7 @@ function goodHistory(): History & { dump: { [Table in keyof Dump]: Row[] } } {
   };
 }
 
-it("finds nothing wrong where nothing went wrong", () => {
+it("finds no violation in a correct history", () => {
   expect(account(goodHistory())).toMatchObject({
     violations: [],
     slotsDue: 121,

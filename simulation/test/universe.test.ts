@@ -5,7 +5,7 @@ import { Universe } from "../src/world/universe.ts";
 
 const clocks = { rate: 1, baseMs: 0, wallAheadMs: 0 };
 
-it("goes from event to event in the order of their times, then in that in which they were asked for", async () => {
+it("processes events by time, and events at one time in the order of their requests", async () => {
   const universe = new Universe();
   const seen: string[] = [];
   for (const [name, ms] of Object.entries({ late: 30, first: 10, second: 10, never: 20 })) {
@@ -17,7 +17,7 @@ it("goes from event to event in the order of their times, then in that in which 
   expect(universe.nowMs).toBe(100);
 });
 
-it("runs all that an event sets going before the next one, and waits for what it promises", async () => {
+it("finishes all work that an event starts, including its promises, before the next event", async () => {
   const universe = new Universe();
   const seen: string[] = [];
   universe.after(1, async () => {
@@ -34,7 +34,7 @@ it("runs all that an event sets going before the next one, and waits for what it
   expect(seen).toEqual(["promised", "set going", "next"]);
 });
 
-it("lets nothing reach a machine that stands still, and all of it once that goes on: timers first", async () => {
+it("delivers nothing to a paused machine, and everything once it resumes, timers first", async () => {
   const universe = new Universe();
   const machine = new Machine("n1", universe, clocks);
   const seen: string[] = [];
@@ -48,7 +48,7 @@ it("lets nothing reach a machine that stands still, and all of it once that goes
   expect(seen).toEqual(["a timer", "a message"]);
 });
 
-it("has nothing happen in a process that was killed", async () => {
+it("runs nothing in a killed process", async () => {
   const universe = new Universe();
   const machine = new Machine("n1", universe, clocks);
   const seen: string[] = [];
@@ -59,7 +59,7 @@ it("has nothing happen in a process that was killed", async () => {
   expect(seen).toEqual([]);
 });
 
-it("gives up what goes on without any time passing", async () => {
+it("stops a loop in which no time passes", async () => {
   const universe = new Universe();
   const again = () => void universe.after(0, again);
   again();

@@ -31,14 +31,14 @@ it(`random workers break no rule of the protocol, seed ${seed}`, { timeout: 7_20
   expect({ violations, broken }).toEqual({ violations: 0, broken: undefined });
 });
 
-it("finds a bug that was planted", { timeout: 600_000 }, () => {
+it("finds a planted bug", { timeout: 600_000 }, () => {
   expect(workers("--mutant", "a second verdict in one poll is not refused", "--polls", "150")).toMatchObject({
     mutants: 1,
     caught_by: ["a refusal is said, with its reason"],
   });
 });
 
-it("has planted bugs with names of their own, each with its place in the source", () => {
+it("has planted bugs with unique names, each with a place in the source", () => {
   const names = protocolMutants.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   for (const mutant of protocolMutants)

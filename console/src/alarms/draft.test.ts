@@ -20,12 +20,12 @@ const stored = {
   changed: "2026-11-30T01:06:00.000Z",
 } satisfies Stored;
 
-test("a rule goes through the fields as it was, also what they do not show", () => {
+test("a stored rule passes through the form unchanged, including fields that the form does not show", () => {
   expect(contentOfDraft(draftOf(stored, "UTC"), stored)).toEqual(contentOf(stored));
   expect(contentOf(stored)).not.toHaveProperty("version");
 });
 
-test("another kind takes its own thresholds alone, and numbers as numbers", () => {
+test("a draft of another kind sends only that kind's thresholds, and converts number fields to numbers", () => {
   const draft = { ...draftOf(stored, "UTC"), kind: "failed" as const, parts: { failures: "3", of: "", by: "06:00" } };
   expect(contentOfDraft(draft, stored)).toMatchObject({ kind: "failed", failures: 3 });
   expect(contentOfDraft(draft, stored)).not.toHaveProperty("by");
@@ -40,6 +40,6 @@ test.each([
   [{ name: "a", quietFrom: "22:00" }, true],
   [{ name: "a", escalateAfter: "15m" }, true],
   [{ name: "a", escalateAfter: "15m", escalateChannels: ["boss"] }, false],
-])("a new rule with %j lacks something: %s", (given, lacks) => {
+])("a new rule with %j is incomplete: %s", (given, lacks) => {
   expect(isIncomplete({ ...draftOf(null, "UTC"), ...given })).toBe(lacks);
 });

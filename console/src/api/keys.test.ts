@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { keys } from "./keys.ts";
 
-test("what is asked the same again has its key, and what was changed in between another", () => {
+test("equal requests have the same key, also after a different request in between, which has another key", () => {
   const keyOf = keys();
   const first = keyOf({ reason: "slow", options: { timeout: "2h" } });
   expect(first).toMatch(/^[0-9a-f]{32}$/);

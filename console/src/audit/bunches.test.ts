@@ -17,7 +17,7 @@ const entry = (number: number, change: Partial<AuditEntry> = {}): AuditEntry => 
 });
 const numbers = (entries: AuditEntry[]) => bunchesOf(entries).map((bunch) => bunch.map(({ entry: number }) => number));
 
-test("what one act did to many things is one line", () => {
+test("adjacent audit entries of the same actor, act and reason on many subjects form one line", () => {
   const many = [9, 8, 7, 6].map((number) => entry(number));
   expect(numbers([...many, entry(5, { who: "bob" }), entry(4, { why: "" }), entry(3, { act: "run" })])).toEqual([
     [9, 8, 7, 6],
@@ -27,7 +27,7 @@ test("what one act did to many things is one line", () => {
   ]);
 });
 
-test("a few, and those that are far apart, are lines of their own", () => {
+test("a few entries, or entries far apart, stay on lines of their own", () => {
   expect(numbers([entry(9), entry(8), entry(7)])).toEqual([[9], [8], [7]]);
   expect(numbers([400, 300, 200, 100].map((number) => entry(number)))).toEqual([[400], [300], [200], [100]]);
   expect(numbers([])).toEqual([]);

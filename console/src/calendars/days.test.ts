@@ -8,7 +8,7 @@ const december = [dayOf(2026, 11, 1), dayOf(2026, 11, 31)] as const;
 const told = (...given: Parameters<typeof blockedDays>) =>
   blockedDays(...given).map(({ day, to, several }) => [dayText(day), to === null ? null : dayText(to), several]);
 
-test("a year has its days, and each is of one kind", () => {
+test("a year has 365 or 366 days, and each is a working day, a weekend day or a holiday", () => {
   expect([daysOfYear(2026).length, daysOfYear(2028).length]).toEqual([365, 366]);
   expect(dayText(daysOfYear(2026)[0] as number)).toBe("2026-01-01");
   const kind = kindsOf(berlin);
@@ -22,7 +22,7 @@ test("a year has its days, and each is of one kind", () => {
   expect(dayText(todayIn("Asia/Tokyo", Date.parse("2026-12-31T16:00:00Z")))).toBe("2027-01-01");
 });
 
-test("a task loses the days that it would have run on, by the calendar's zone", () => {
+test("days that the calendar blocks are computed in the calendar's zone, whatever the task's zone is", () => {
   const weekdays = cron("0 9 * * 1-5", { zone: "Europe/Berlin" });
   expect(told({ schedule: weekdays, calendar: rule }, berlin, ...december)).toEqual([["2026-12-25", null, false]]);
   // 23:30 in New York is the next day in Berlin.
@@ -38,7 +38,7 @@ test("a task loses the days that it would have run on, by the calendar's zone", 
   expect(told(before, berlin, ...december)).toEqual([["2026-12-25", "2026-12-24", false]]);
 });
 
-test("nothing is lost by who has no calendar or no slots", () => {
+test("a task without a calendar or without slots has no blocked days", () => {
   expect(blockedDays({ schedule: every("1h") }, berlin, ...december)).toEqual([]);
   expect(blockedDays({ schedule: manual, calendar: rule }, berlin, ...december)).toEqual([]);
 });

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { stand, tryNow } from "./standing.ts";
 
-describe("a stream that is to stand", () => {
+describe("a stream that is kept open", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  test("is opened again after an end in good order, later each time that nothing was heard, and no more once all is told", async () => {
+  test("is reopened after each end, ever later while no data arrives, until its reader has received everything", async () => {
     const over = new AbortController();
     const broken: [unknown, number][] = [];
     const ends: (() => Promise<boolean>)[] = [
@@ -36,7 +36,7 @@ describe("a stream that is to stand", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("counts as broken when nothing is heard, and is not opened again once it is ended", async () => {
+  test("counts as broken after 40 s without data, and is not reopened once it is aborted", async () => {
     const over = new AbortController();
     let opened = 0;
     const standing = stand(

@@ -11,7 +11,7 @@ const places = (text: string) => [...new Set([...text.matchAll(/\{(\w+)\}/g)].ma
 const keys = Object.keys(en) as (keyof typeof en)[];
 
 describe("messages", () => {
-  test("are there in both languages, with the same places for values", () => {
+  test("exist in both languages, with the same placeholders", () => {
     expect(Object.keys(zh).sort()).toEqual([...keys].sort());
     for (const key of keys) {
       expect([key, zh[key].trim() === ""]).toEqual([key, false]);
@@ -19,7 +19,7 @@ describe("messages", () => {
     }
   });
 
-  test("are in Chinese where they are Chinese", () => {
+  test("differ between Chinese and English, unless they contain no English word", () => {
     const same = keys.filter((key) => zh[key] === en[key] && /[a-z]{3}/i.test(en[key]));
     expect(same).toEqual([]);
   });
@@ -29,7 +29,7 @@ describe("messages", () => {
     expect(keys.filter((key) => half.test(zh[key])).map((key) => zh[key])).toEqual([]);
   });
 
-  test("use one Chinese word for each thing", () => {
+  test("use the same Chinese term for the same concept", () => {
     // The fixed terms are 运行 (run, counted with 次), 时刻 (slot), 载荷 (payload), 调度 (schedule) and 您 (you); these are other words for them.
     const others = /执行记录|运行记录|个运行|条运行|时间点|触发时间|触发时刻|负载字节|时间安排|你|……/;
     expect(keys.filter((key) => others.test(zh[key])).map((key) => zh[key])).toEqual([]);
@@ -41,14 +41,14 @@ describe("messages", () => {
     expect(pages.flatMap(named)).toEqual([]);
   });
 
-  test("leave nothing in English but names, codes and what is typed", () => {
+  test("contain no English in the Chinese texts except names, codes and literal input", () => {
     const kept =
       /\{\w+\}|carillon [a-z ]+|weekdays at 9:30|OpenID Connect|iCalendar|Slack|Teams|Telegram|PagerDuty|Opsgenie|Carillon|crontab|cron|Webhook|JSON|HTTP|API|NTP|Node\.js|ics|billing\/bank|customer=42, region=eu|gpu=a100, zone=eu|KiB/gi;
     const left = keys.filter((key) => /[a-z]{3}/i.test(zh[key].replaceAll(kept, "")));
     expect(left.map((key) => zh[key])).toEqual([]);
   });
 
-  test("have the server's short sentences in Chinese, and leave unknown ones as they are", () => {
+  test("translate the server's short sentences into Chinese, and leave unknown sentences unchanged", () => {
     const { told } = wordsIn("zh", "Asia/Shanghai");
     expect(told("calendar de: 2026-12-25 is a holiday, and no other day is within 31 days")).toBe(
       "日历 de：2026-12-25 是假日，且 31 天内没有其他日子",
@@ -89,7 +89,7 @@ describe("messages", () => {
     expect(unused).toEqual([]);
   });
 
-  test("name the year of a day in another year than this, in the zone that is shown", () => {
+  test("show a day's year if it differs from the current year in the displayed zone", () => {
     const [now, later] = [Date.parse("2026-11-28T12:00:00Z"), Date.parse("2037-11-28T12:00:00Z")];
     const { day } = wordsIn("en", "UTC");
     expect(day(now, "UTC", now)).toBe("Sat 28 Nov");
@@ -100,7 +100,7 @@ describe("messages", () => {
     expect(wordsIn("zh", "UTC").day(later, "UTC", now)).toContain("2037");
   });
 
-  test("write every time alike, and one that is far away as a date", () => {
+  test("format all times alike, and a distant time as a date", () => {
     const now = Date.parse("2026-11-28T12:00:00Z");
     const { away, when, moment, told } = wordsIn("en", "Europe/Berlin");
     expect(moment(now)).toBe("Sat 28 Nov 2026 13:00:00 GMT+1");
@@ -116,11 +116,11 @@ describe("messages", () => {
     );
   });
 
-  test("that a newer server brings are shown as they are", () => {
+  test("show the message key if a newer server sends an unknown one", () => {
     expect(wordsIn("zh", "UTC").t("alarm.stranger" as Message)).toBe("alarm.stranger");
   });
 
-  test("are filled", () => {
+  test("fill in placeholders and plural forms", () => {
     expect(filled("{n} run|{n} runs", "en", { n: 1 })).toBe("1 run");
     expect(filled("{n} run|{n} runs", "en", { n: 12_345 })).toBe("12,345 runs");
     expect(filled("$& {what} {other}", "en", { what: "$&" })).toBe("$& $& {other}");

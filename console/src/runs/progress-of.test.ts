@@ -15,12 +15,12 @@ test.each([
     { percent: 40, step: "copy" },
     { done: 40, total: 100, rest: { step: "copy" } },
   ],
-])("%j says how far it is", (progress, found) => {
+])("%j is read as progress", (progress, found) => {
   expect(measured(progress)).toEqual(found);
 });
 
 test.each([null, "half", 12, [1, 2], { done: 3 }, { of: 0, done: 0 }, { done: 9, of: 8 }, { of: 5, name: "x" }])(
-  "%j does not",
+  "%j is not read as progress",
   (progress) => {
     expect(measured(progress)).toBeUndefined();
   },

@@ -22,6 +22,6 @@ it.each([
   ["curl/8.5.0", "curl/8.5.0"],
   ["", null],
   [null, null],
-])("calls %j %j", (agent, name) => {
+])("names the browser of %j: %j", (agent, name) => {
   expect(browserOf(agent)).toBe(name);
 });

@@ -16,11 +16,11 @@ test.each([
   ["15 * * * *", "每小时的第 15 分"],
   ["*/15 8-18 * * 1", "每周一 8 至 18 时每 15 分钟"],
   ["0 0 4 7 *", "7 月 4 日 00:00"],
-])("%s is %s", (expression, said) => {
+])("%s is %s in words", (expression, said) => {
   expect(cronInChinese(parseCron(expression).fields)).toBe(said);
 });
 
-test("what has no short sentence is shown as it was written", () => {
+test("a schedule without a short sentence is shown as written", () => {
   const schedule = {
     type: "cron",
     expression: "0 0 * * 1#2",
@@ -44,7 +44,7 @@ test.each([
   ],
   [every("3 days", { at: "06:00", anchor: "2026-03-16" }), "每 3 天 06:00 · UTC，从 2026-03-16 起算"],
   [every("1 year", { on: "04-15" }), "每年 4 月 15 日 00:00 · UTC"],
-])("a period of the calendar: %#", (schedule, said) => {
+])("a calendar period in words: %#", (schedule, said) => {
   expect(scheduleWords(schedule, "…", zh)).toBe(said);
 });
 
@@ -56,12 +56,12 @@ test.each([
   ["FREQ=MONTHLY;BYMONTHDAY=-1;COUNT=3", "每月 最后一天 09:00 · UTC，从 2026-01-06 09:00:00 起算，共 3 次"],
   ["FREQ=YEARLY;UNTIL=20300101T000000", "每年 1 月 6 日 09:00 · UTC，至 2030-01-01 00:00 止"],
   ["FREQ=HOURLY;INTERVAL=5", "FREQ=HOURLY;INTERVAL=5 · UTC，从 2026-01-06 09:00:00 起算"],
-])("a recurrence rule: %s", (rule, said) => {
+])("a recurrence rule in words: %s", (rule, said) => {
   const schedule = validateSchedule({ type: "rrule", rule, start: "2026-01-06T09:00" });
   expect(scheduleWords(schedule, "…", zh)).toBe(said);
 });
 
-test("a schedule's times are those of its own zone; without one they are the viewer's, which is named", () => {
+test("times are shown in the schedule's zone; without one, in the viewer's zone, which is then named", () => {
   const once = validateSchedule({ type: "at", atMs: Date.parse("2027-03-08T16:00:00Z") });
   expect(scheduleWords(once, "once, at 2027-03-08T16:00:00Z", wordsIn("en", "Asia/Tokyo"))).toBe(
     "once, at Tue 9 Mar 2027 01:00, Asia/Tokyo",

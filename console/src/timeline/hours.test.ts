@@ -7,7 +7,7 @@ const line = (from: string, hours: number, fires: Record<number, number> = {}) =
 });
 
 describe("a timeline's hours", () => {
-  test("are a zone's own, and so are its days", () => {
+  test("are the hours of the chosen zone, and so are its days", () => {
     const days = daysOf(line("2026-11-21T22:30:00Z", 3, { 0: 2, 31: 5, 32: 1, 95: 4 }), "Asia/Kolkata");
     expect(days).toHaveLength(1);
     expect(new Date(days[0]?.noonMs ?? 0).toISOString()).toBe("2026-11-22T06:30:00.000Z");
@@ -19,13 +19,13 @@ describe("a timeline's hours", () => {
     expect([five?.first, five?.peak, five?.stripes[7]]).toEqual([60, 4, 4]);
   });
 
-  test("come twice, or not at all, where clocks change", () => {
+  test("are doubled or missing where clocks change", () => {
     const minutes = (from: string) => daysOf(line(from, 24), "Europe/Berlin")[0]?.hours.map((h) => h.end - h.first);
     expect(minutes("2026-10-24T22:00:00Z")?.slice(0, 5)).toEqual([60, 60, 120, 60, 60]);
     expect(minutes("2026-03-28T23:00:00Z")?.slice(0, 5)).toEqual([60, 60, 0, 60, 60]);
   });
 
-  test("tell when tasks meet, each time of the day once", () => {
+  test("list the minutes at which several tasks fire, each time of day once", () => {
     const day = 1_440;
     const { from, fires } = line("2026-11-20T23:00:00Z", 72, {
       60: 9,
@@ -42,7 +42,7 @@ describe("a timeline's hours", () => {
     ]);
   });
 
-  test("are shaded by ratio, and the scale says so", () => {
+  test("are shaded relative to the largest count, and the scale shows the ranges", () => {
     expect([0, 1, 2, 5, 30, 100].map((count) => shadeOf(count, 100))).toEqual([0, 1, 1, 2, 3, 5]);
     expect([0, 1].map((count) => shadeOf(count, 1))).toEqual([0, 1]);
     // Small counts get no dark shade, even if no minute has a higher count.

@@ -17,12 +17,12 @@ const someone = (given: Partial<Principal> = {}): Principal => ({
 });
 
 describe("a namespace", () => {
-  test("is what stands before the first slash of a name", () => {
+  test("is the part of a name before its first slash", () => {
     const names = { settle: "default", "billing/settle": "billing", "a/b/c": "a", "default/x": "default", "a/": "a" };
     for (const [name, namespace] of Object.entries(names)) expect([name, namespaceOf(name)]).toEqual([name, namespace]);
   });
 
-  test("has a name that can be one", () => {
+  test("must have a valid name", () => {
     for (const good of ["billing", "a.b:c@d-e_f", "1"]) expect(checkNamespace(good)).toBe(good);
     for (const bad of ["", "a/b", "*", "-a", "ä", "x".repeat(101), "a b", "a\n"])
       expect(() => checkNamespace(bad)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
@@ -35,7 +35,7 @@ describe("a role", () => {
     { namespace: "b", role: "viewer" as const },
   ];
 
-  test("holds everywhere, or where it was granted, whichever is more", () => {
+  test("is the higher of the user's role everywhere and the role granted in that namespace", () => {
     const who = someone({ role: "operator", grants });
     expect(roles.map((least) => new Reach(who, least).namespaces)).toEqual([null, null, ["a"], []]);
     expect(highestRole(who)).toBe("editor");
@@ -45,7 +45,7 @@ describe("a role", () => {
     expect(() => new Reach(who, "editor").check("task")).toThrow(expect.objectContaining({ code: "ACCESS_DENIED" }));
   });
 
-  test("of a token is the lesser of its user's and its own, in its own namespaces alone", () => {
+  test("of a token is the lower of the user's role and the token's role, only in the token's namespaces", () => {
     const user = { role: "operator" as const, grants };
     expect(narrowed(user, { role: "viewer", namespaces: null })).toEqual({
       role: "viewer",
@@ -61,7 +61,7 @@ describe("a role", () => {
     expect(narrowed({ role: null, grants }, { role: "admin", namespaces: ["c"] })).toEqual({ role: null, grants: [] });
   });
 
-  test("in one namespace opens nothing that is about all of them", () => {
+  test("in one namespace gives no access to cluster-wide routes", () => {
     const asked = { noun: "cluster", writes: false } as const;
     const who = someone({ grants });
     for (const policy of roles) {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { checkPassword, hashPassword, isOldHash, isPassword, madePassword } from "./password.ts";
 
 describe("a password", () => {
-  test("is known by its hash, which is another each time and tells nothing", async () => {
+  test("is checked against a salted hash, which differs each time and does not reveal it", async () => {
     const [a, b] = await Promise.all([hashPassword("seven bells at noon"), hashPassword("seven bells at noon")]);
     expect(a).not.toBe(b);
     expect(a).toMatch(/^scrypt\$17\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
@@ -12,11 +12,11 @@ describe("a password", () => {
     for (const none of [null, "none", "", "scrypt$15$8$1$$"]) expect(await isPassword("", none)).toBe(false);
   });
 
-  test("is the same letters, composed and not", async () => {
+  test("matches in composed and decomposed Unicode", async () => {
     expect(await isPassword("zw\u00f6lf glocken", await hashPassword("zwo\u0308lf glocken"))).toBe(true);
   });
 
-  test("that was hashed at a lower cost is still known, and said to be old", async () => {
+  test("that was hashed at a lower cost still matches, and its hash is reported as old", async () => {
     const old = "scrypt$15$8$1$c2FsdHNhbHRzYWx0c2FsdA$";
     const hash = scryptSync("seven bells at noon", Buffer.from("saltsaltsaltsalt"), 32, {
       N: 2 ** 15,

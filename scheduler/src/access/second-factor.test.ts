@@ -14,22 +14,22 @@ const vectors: [seconds: number, code: string][] = [
 ];
 
 describe("a code", () => {
-  test.each(vectors)("is as RFC 6238 says at %i s", (seconds, code) => {
+  test.each(vectors)("matches RFC 6238 at %i s", (seconds, code) => {
     expect(stepOf(secret, code, seconds * 1_000)).toBe(Math.floor(seconds / 30));
   });
 
-  test("is taken for half a minute before and after its own", () => {
+  test("is accepted up to one time step (30 s) before and after its own", () => {
     const [step, code] = [Math.floor(1_234_567_890 / 30), "005924"];
     const at = (later: number) => stepOf(secret, code, (step + later) * 30_000 + 29_999);
     expect([-2, -1, 0, 1, 2].map(at)).toEqual([null, step, step, step, null]);
   });
 
-  test.each(["", "5924", "0059240", "abcdef", "00592 "])("is none of any time: %j", (code) => {
+  test.each(["", "5924", "0059240", "abcdef", "00592 "])("is refused if malformed: %j", (code) => {
     expect(stepOf(secret, code, 1_234_567_890_000)).toBeNull();
   });
 });
 
-test("a secret is 160 bits, each of which is one as often as not", () => {
+test("a secret has 160 random bits", () => {
   const made = Array.from({ length: 2_000 }, () => Secret.fromBase32(makeFactorSecret()).bytes);
   expect(new Set(made.map(({ length }) => length))).toEqual(new Set([20]));
   for (let bit = 0; bit < 160; bit++) {
@@ -39,14 +39,14 @@ test("a secret is 160 bits, each of which is one as often as not", () => {
   }
 });
 
-test("an app is told whose it is, whatever the name has in it", () => {
+test("the URI for an authenticator app names the account, whatever characters the name has", () => {
   const uri = new URL(factorUri(secret, "ann b/c?d&e"));
   expect(uri.protocol).toBe("otpauth:");
   expect(decodeURIComponent(uri.pathname)).toBe("/Carillon:ann b/c?d&e");
   expect(Object.fromEntries(uri.searchParams)).toMatchObject({ issuer: "Carillon", secret, digits: "6", period: "30" });
 });
 
-test("recovery codes are ten different ones, known however they are typed", () => {
+test("the ten recovery codes differ, and match in any case and with spaces around them", () => {
   const codes = makeRecoveryCodes();
   expect(new Set(codes).size).toBe(10);
   const [code = ""] = codes;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeSecret } from "./worker-key.ts";
 
-test("a secret is 256 bits, each of which is one as often as not", () => {
+test("a secret has 256 random bits", () => {
   const made = Array.from({ length: 2_000 }, () => Buffer.from(makeSecret(), "base64url"));
   expect(new Set(made.map(({ length }) => length))).toEqual(new Set([32]));
   expect(new Set(made.map((bytes) => bytes.toString("hex"))).size).toBe(2_000);

@@ -36,7 +36,7 @@ describe("an incident", () => {
     else expect(next.incident).toMatchObject(left);
   });
 
-  it("is told ever less often while it goes on, and once when it ends", () => {
+  it("sends messages at growing intervals while it lasts, and one message when it ends", () => {
     let incident: Incident | null = null;
     const messages: [number, string][] = [];
     for (let minute = 0; minute <= 24 * 60; minute++) {
@@ -50,21 +50,21 @@ describe("an incident", () => {
     expect(messages.length).toBeLessThan(30);
   });
 
-  it("has a second window no shorter than the first, however long that is", () => {
+  it("never shortens its message window, however long the first window is", () => {
     const twoHours = 7_200_000;
     expect(stepIncident(told({ windowMs: twoHours, total: 2 }), 0, 1, twoHours, twoHours).incident?.windowMs).toBe(
       twoHours,
     );
   });
 
-  it("backs off when nobody takes its messages", () => {
+  it("increases its retry delay while its messages cannot be delivered", () => {
     expect([1, 2, 3, 20].map(againAfterMs)).toEqual([30_000, 60_000, 120_000, 3_600_000]);
   });
 });
 
 describe("options of alarms", () => {
   const ops = { webhook: "https://example.com/hook" };
-  it("send every rule to every channel, unless it is said", () => {
+  it("send every rule to every channel, unless configured otherwise", () => {
     const mail = { smtp: "smtp://localhost", from: "a@b", to: "c@d" };
     const settings = alarmSettings({ channels: { ops, mail }, rules: { late: [], failed: ["mail"] }, summary: "5m" });
     expect(settings).toMatchObject({
@@ -87,11 +87,11 @@ describe("options of alarms", () => {
     ["another protocol", { channels: { mail: { smtp: "http://localhost", from: "a@b", to: "c@d" } } }],
     ["a name", { channels: { "a b": ops } }],
     ["a list", []],
-  ])("are refused with what is wrong: %s", (_, options) => {
+  ])("are refused with a description of the error: %s", (_, options) => {
     expect(() => alarmSettings(options as AlarmOptions)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   });
 
-  it("name the nearest option and rule for a misspelt one", () => {
+  it("suggest the nearest name for a misspelt option or rule", () => {
     const misspelt = (options: unknown) => expect(() => alarmSettings(options as AlarmOptions));
     misspelt({ channels: { ops }, summery: "5m" }).toThrow('alarms has no "summery"; did you mean "summary"?');
     misspelt({ channels: { ops }, rules: { overdu: [] } }).toThrow('no "overdu"; did you mean "overdue"?');

@@ -17,7 +17,7 @@ describe("a message", () => {
     { task: "settle", count: 3, text: "no route", run: 42 },
     { task: "beat", count: 1, text: "refused", run: null },
   ];
-  it("says what, whose, how often and since when", () => {
+  it("has the rule, the tasks, the counts and the start time", () => {
     const { subject, text } = messageText({ ...message, subjects });
     expect(subject).toBe("runs failed: settle, beat, …");
     expect(text).toBe(
@@ -29,7 +29,7 @@ describe("a message", () => {
 
   const shanghai = { language: "zh", zone: "Asia/Shanghai" } as const;
 
-  it("is Chinese with times of the zone where that is configured; an error of a run stays as it was", () => {
+  it("is in Chinese with times of the configured zone; a run's error text stays unchanged", () => {
     const { subject, text } = messageText({ ...message, subjects, silenced: 2 }, shanghai);
     expect(subject).toBe("执行失败：settle、beat等");
     expect(text).toBe(
@@ -49,7 +49,7 @@ describe("a message", () => {
     });
   });
 
-  it("translates what the rules say, and shows the times in it in the zone", () => {
+  it("translates the rule's own text, and shows its times in the configured zone", () => {
     const of = (rule: AlarmMessage["rule"], text: string, zone: string, language: "en" | "zh" = "zh") =>
       messageText(
         { ...message, rule, moreSubjects: 0, subjects: [{ task: "", count: 1, text, run: null }] },
@@ -82,7 +82,7 @@ describe("a message", () => {
     expect(of("late", "a sentence of a newer version", "UTC")).toBe("- a sentence of a newer version");
   });
 
-  it("every rule has its Chinese words", () => {
+  it("has Chinese text for every rule", () => {
     for (const rule of alarmRules)
       expect(messageText({ ...message, rule, words: ruleWords[rule], subjects: [] }, shanghai).subject).toMatch(
         /^\p{Script=Han}+/u,

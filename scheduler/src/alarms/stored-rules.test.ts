@@ -35,15 +35,15 @@ test.each([
   ["DURATION_INVALID", "escalate.after", { kind: "ended", escalate: { after: "500ms", channels: ["a"] } }],
   ["ZONE_UNKNOWN", "zone", { ...deadline, zone: "Asia/Peking" }],
   ["ZONE_UNKNOWN", "quiet.zone", { kind: "ended", quiet: { from: "22:00", to: "06:00", zone: "Mars" } }],
-])("%s says where: %s", (code, path, given) => {
+])("%s names the option's path: %s", (code, path, given) => {
   expect(() => checkRule(given as unknown as RuleContent)).toThrow(expect.objectContaining({ code, path }));
 });
 
-test.each(["failed", "test", "", " a", "a".repeat(101), "a b"])("a rule cannot be called %j", (name) => {
+test.each(["failed", "test", "", " a", "a".repeat(101), "a b"])("the rule name %j is refused", (name) => {
   expect(() => checkRuleName(name)).toThrow(expect.objectContaining({ code: "OPTION_INVALID", path: "name" }));
 });
 
-test.each(["billing/settled", "每日", "a.b_c-d:e@f"])("a rule can be called %j", (name) => {
+test.each(["billing/settled", "每日", "a.b_c-d:e@f"])("the rule name %j is accepted", (name) => {
   expect(checkRuleName(name)).toBe(name);
 });
 
@@ -59,7 +59,7 @@ test.each<[RuleContent, string]>([
   [deadline, "not done by 06:00 Asia/Shanghai"],
   [{ kind: "overdue", after: "5m" }, "due runs wait for a worker for 5m"],
   [{ kind: "queue", more: 100 }, "more than 100 due runs of a task wait"],
-])("%j is: %s", (content, text) => {
+])("%j in words: %s", (content, text) => {
   expect(checkRule(content)).toBe(content);
   expect(ruleText(content)).toBe(text);
 });
@@ -70,13 +70,13 @@ test.each([
   ["at it", "2026-11-30T06:00+08:00", undefined, "2026-11-30T06:00+08:00", "2026-12-01T06:00+08:00"],
   ["on working days", "2026-11-29T12:00+08:00", [1, 2, 3, 4, 5], "2026-11-27T06:00+08:00", "2026-11-30T06:00+08:00"],
   ["once a week", "2026-11-30T06:00+08:00", [0], "2026-11-29T06:00+08:00", "2026-12-06T06:00+08:00"],
-])("the deadlines around a time: %s", (_, now, days, last, next) => {
+])("the deadlines before and after a time: %s", (_, now, days, last, next) => {
   const found = deadlinesAround({ ...deadline, ...(days && { days }) }, at(now));
   expect([found.last.byMs, found.next.byMs]).toEqual([at(last), at(next)]);
   expect(found.last.byMs - found.last.fromMs).toBe(86_400_000);
 });
 
-test("a deadline keeps its time of day where the clocks change", () => {
+test("a deadline keeps its local time across a change of clocks", () => {
   const berlin = { by: "06:00", zone: "Europe/Berlin" };
   const { last, next } = deadlinesAround(berlin, at("2026-03-29T01:30:00Z"));
   expect([last.byMs, next.byMs]).toEqual([at("2026-03-28T05:00:00Z"), at("2026-03-29T04:00:00Z")]);
@@ -92,6 +92,6 @@ test.each([
   ["22:00", "07:00", "07:00", false],
   ["12:00", "13:00", "12:30", true],
   ["12:00", "13:00", "13:00", false],
-])("from %s to %s it is quiet at %s: %s", (from, to, time, quiet) => {
+])("with quiet hours from %s to %s, %s is quiet: %s", (from, to, time, quiet) => {
   expect(isQuiet({ from, to, zone: "Asia/Shanghai" }, at(`2026-11-30T${time}:00+08:00`))).toBe(quiet);
 });

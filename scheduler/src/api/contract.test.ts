@@ -23,7 +23,7 @@ interface Discriminator {
 const here = dirname(fileURLToPath(import.meta.url));
 
 describe("the contract", () => {
-  test("has each path once a method, and every place of it in params", () => {
+  test("has each method and path once, and every path parameter in params", () => {
     const seen = routeIds.map((routeId) => `${shapeOf(routeId).method} ${shapeOf(routeId).path}`);
     expect(new Set(seen).size).toBe(seen.length);
     for (const routeId of routeIds) {
@@ -33,7 +33,7 @@ describe("the contract", () => {
     }
   });
 
-  test("says of each route which namespaces it is about: of what its path names, that one's", () => {
+  test("declares for each route which namespaces it touches: that of the object in its path, if there is one", () => {
     const named = ["task", "calendar", "group", "key", "run", "operation", "silence", "alarmRule"];
     for (const routeId of routeIds) {
       const { touches: about, params, policy } = shapeOf(routeId);
@@ -45,7 +45,7 @@ describe("the contract", () => {
     }
   });
 
-  test("uses no name twice in path, query and body: the client takes them as one", () => {
+  test("never repeats a name in path, query and body, because the client merges them", () => {
     for (const routeId of routeIds) {
       const { params, query, body } = shapeOf(routeId);
       const names = [params, query, body].flatMap((part) => Object.keys(part?.shape ?? {}));
@@ -53,7 +53,7 @@ describe("the contract", () => {
     }
   });
 
-  test("names what a route makes by a route that reads it, and by fields of its answer", () => {
+  test("declares for each creating route the route that reads the new object, and the answer's fields that identify it", () => {
     for (const routeId of routeIds) {
       const { makes, answer, status } = shapeOf(routeId);
       if (!makes) continue;
@@ -66,7 +66,7 @@ describe("the contract", () => {
     }
   });
 
-  test("gives every list a cursor and a bounded page, and lets no GET change anything", () => {
+  test("gives every list a cursor and a bounded page; no GET route changes anything", () => {
     for (const routeId of routeIds) {
       const { method, query, answer, body } = shapeOf(routeId);
       const isPage = answer && "shape" in answer && "items" in (answer.shape as object);
@@ -79,7 +79,7 @@ describe("the contract", () => {
     }
   });
 
-  test("is on the OpenAPI page: every route, and every option of a task", () => {
+  test("has every route and every task option in the OpenAPI document", () => {
     const page = JSON.parse(JSON.stringify(describeApi(version)));
     for (const routeId of routeIds) {
       const { path, method } = shapeOf(routeId);
@@ -90,7 +90,7 @@ describe("the contract", () => {
     for (const [option, { description }] of optionRows) expect(properties[option]).toMatchObject({ description });
   });
 
-  test("describes each parameter, and each field of a body, by more than its type", () => {
+  test("describes each parameter and each body field in words, beyond its type", () => {
     const page = JSON.parse(JSON.stringify(describeApi(version)));
     const wordsOf = ({ description, $ref }: { description?: string; $ref?: string }): string | undefined =>
       description ?? (page.components.schemas[$ref?.split("/").at(-1) ?? ""]?.description as string | undefined);
@@ -111,7 +111,7 @@ describe("the contract", () => {
     expect(described).toBeGreaterThan(300);
   });
 
-  test("describes each status with which a route may refuse", () => {
+  test("describes each status with which a route can refuse a request", () => {
     const page = JSON.parse(JSON.stringify(describeApi(version)));
     const told = new Set<string>();
     for (const routeId of routeIds) {
@@ -128,7 +128,7 @@ describe("the contract", () => {
     expect(Object.keys(page.components.responses).sort()).toEqual([...told].sort());
   });
 
-  test("shows its examples: parameters, bodies, versions and answers", () => {
+  test("has examples for parameters, bodies, versions and answers", () => {
     const page = JSON.parse(JSON.stringify(describeApi(version)));
     const { parameters, requestBody, responses } = page.paths["/v1/tasks/{task}"].patch;
     const shown = Object.fromEntries(parameters.map(({ name, example }: Record<string, unknown>) => [name, example]));
@@ -139,7 +139,7 @@ describe("the contract", () => {
     expect(Object.keys(body)).toEqual(["options", "reason"]);
   });
 
-  test("names the field that tells the members of a union apart, and what each value of it stands for", () => {
+  test("names the discriminator of each union, and maps each of its values", () => {
     const page = JSON.parse(JSON.stringify(describeApi(version)));
     const found: string[][] = [];
     const look = (part: unknown) => {
@@ -169,7 +169,7 @@ describe("the contract", () => {
     ]);
   });
 
-  test("and the client import nothing that a browser lacks", () => {
+  test("and the client import nothing that browsers lack", () => {
     const seen = new Set<string>();
     const foreign: string[] = [];
     const follow = (file: string) => {
@@ -191,7 +191,7 @@ describe("the contract", () => {
 });
 
 describe("the client", () => {
-  test("puts what it is given where it belongs", () => {
+  test("puts arguments into the path, the query or the body", () => {
     const given = { task: "a/b c", reason: "why?" };
     expect(partsOf(shapeOf("pauseTask"), given)).toEqual({
       path: "/v1/tasks/a%2Fb%20c/pause",
@@ -206,7 +206,7 @@ describe("the client", () => {
     });
   });
 
-  test("reads events however they are cut", () => {
+  test("reads events however the stream is split into chunks", () => {
     const sent = `: beat\n\n${eventText({ a: "x\ny" }, "7")}${eventText([1])}data: {\r\ndata: "b":2}\r\n\r\n`;
     for (const size of [1, 2, 7, 1_000]) {
       const reader = new EventReader();

@@ -9,7 +9,7 @@ const problems = (text: string) =>
 
 describe("a file of tasks", () => {
   it.each(["12345678901234567890", "9007199254740993", ".inf", "-.Inf", ".nan", "1e400", "0x3fffffffffffff"])(
-    "refuses the number %s, which would become another one",
+    "refuses the number %s, which cannot be represented exactly",
     (number) => {
       const text = `tasks:\n  one:\n    schedule: { every: 5m }\n    slotPayload:\n      amount: ${number}\n`;
       const [problem, ...more] = readYaml("tasks.yaml", text).problems;
@@ -19,7 +19,7 @@ describe("a file of tasks", () => {
     },
   );
 
-  it("refuses merge keys with what to write in their place, and reads << in quotes as a name", () => {
+  it("refuses merge keys with a hint, and reads a quoted << as a name", () => {
     const text = (payload: string) =>
       `tasks:\n  one:\n    schedule: { every: 5m }\n    slotPayload: &base { a: 1 }\n  two:\n    schedule: { every: 5m }\n    slotPayload:\n      ${payload}\n`;
     for (const merge of ["<<: *base", "<<: [*base]", "<<: { a: 1 }"])
@@ -40,7 +40,7 @@ describe("a file of tasks", () => {
     expect(readYaml("tasks.yaml", text).problems).toEqual([]);
   });
 
-  it("tells every mistake with its line and path", () => {
+  it("reports every mistake with its line and path", () => {
     const text = `bundle: ""
 tasks:
   good:
@@ -70,7 +70,7 @@ jobs: 3
     expect(readYaml("tasks.yaml", text).tasks.map(({ definition }) => definition.name)).toEqual(["good"]);
   });
 
-  it("tells all mistakes of one task, and none that only follows from another", () => {
+  it("reports all mistakes of one task, but none that only follows from another mistake", () => {
     const text = `tasks:
   settle:
     schedule: { cron: "61 * * * *" }
@@ -105,13 +105,13 @@ jobs: 3
     ["", null],
     ["tasks: 5", 1],
     ["a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\ntasks: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]", null],
-  ])("that is none is refused: %j", (text, line) => {
+  ])("is refused if it is not a task file: %j", (text, line) => {
     const [first] = readYaml("tasks.yaml", text).problems;
     expect(first).toMatchObject({ code: "FILE_INVALID", hint: expect.stringMatching(/\w/) });
     if (line !== null) expect(first?.line).toBe(line);
   });
 
-  it("may have no task left, and takes on, off and times as the texts they are", () => {
+  it("may contain no tasks, and reads on, off and timestamps as texts", () => {
     expect(readYaml("tasks.yaml", "bundle: b\ntasks:\n")).toMatchObject({ bundle: "b", tasks: [], problems: [] });
     const { tasks } = readYaml(
       "t.yaml",
@@ -123,14 +123,14 @@ jobs: 3
     ]);
   });
 
-  it("from a module is checked the same way", () => {
+  it("that is a module is checked in the same way", () => {
     expect(readTasks("t.ts", { tasks: { a: { retry: {} } } }).problems).toMatchObject([
       { line: null, path: "tasks.a.retry.attempts" },
     ]);
     expect(readTasks("t.ts", 5).problems).toMatchObject([{ code: "FILE_INVALID" }]);
   });
 
-  it("is written so that it reads the same, whatever is in texts and remarks", () => {
+  it("is written so that reading it gives the same tasks, whatever the texts and comments contain", () => {
     const nasty = 'a: b # c\n- *x "y" \u0007 é\u2028';
     const definitions = [
       defineTask("10", { description: nasty, slotPayload: { [nasty]: [nasty, "null", "1e3", "yes", ""] } }),

@@ -22,7 +22,7 @@ function loop() {
   return { sleeper, state, finish: () => finishStep?.() };
 }
 
-test("a wake ends the sleep, and is used up by that", async () => {
+test("a wake ends one sleep, and several wakes before it count as one", async () => {
   const { sleeper, state, finish } = loop();
   sleeper.wake();
   sleeper.wake();
@@ -36,7 +36,7 @@ test("a wake ends the sleep, and is used up by that", async () => {
   expect(state.steps).toBe(2);
 });
 
-test("wakes while the loop is at work are one more step, at once", async () => {
+test("wakes during a step cause exactly one further step, at once", async () => {
   const { sleeper, state, finish } = loop();
   sleeper.wake();
   await turns();
@@ -52,7 +52,7 @@ test("wakes while the loop is at work are one more step, at once", async () => {
   expect(state.steps).toBe(2);
 });
 
-test("without a wake it lasts its time", async () => {
+test("a sleep without a wake lasts its full time", async () => {
   const fires: (() => void)[] = [];
   const after = (_ms: number, fire: () => void) => {
     fires.push(fire);
@@ -68,7 +68,7 @@ test("without a wake it lasts its time", async () => {
   expect(slept).toBe(1);
 });
 
-test("a wait of less than a millisecond is not early, sets no timer, which takes a whole one, and can be cancelled", async () => {
+test("a wait below one millisecond does not end early, uses no timer, and can be cancelled", async () => {
   const timers = vi.spyOn(globalThis, "setTimeout");
   const took: number[] = [];
   for (let i = 0; i < 20; i++) {

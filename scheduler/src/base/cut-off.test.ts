@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CutOff, cutOffAfter } from "./cut-off.ts";
 
-test("work that never ends is ended, and what follows goes on", () => {
+test("work that never ends is interrupted, and later code runs normally", () => {
   const endless = () => {
     for (;;);
   };
@@ -20,7 +20,7 @@ test("work that never ends is ended, and what follows goes on", () => {
   expect(cutOffAfter(1_000, () => ["a"])).toEqual(["a"]);
 });
 
-test("what it throws is thrown as it is", () => {
+test("an error from the work is rethrown unchanged", () => {
   const error = new RangeError("x");
   expect(() =>
     cutOffAfter(1_000, () => {

@@ -32,22 +32,22 @@ describe("durations", () => {
     "0s",
     `${"9".repeat(20)}w`,
     " ".repeat(65),
-  ])("refuses %j, naming what it was for", (value) => {
+  ])("refuses %j, naming the option", (value) => {
     expect(() => parseDuration(value, "timeout")).toThrow(
       expect.objectContaining({ code: "DURATION_INVALID", message: expect.stringContaining("timeout") }),
     );
   });
 
-  it.each([null, undefined, {}, [], true, 10n])("refuses what is no duration at all: %s", (value) => {
+  it.each([null, undefined, {}, [], true, 10n])("refuses a value that is not a duration: %s", (value) => {
     expect(() => parseDuration(value as never)).toThrow();
   });
 
-  it("has a least value of the caller's choice", () => {
+  it("has a minimum that the caller can set", () => {
     expect(parseDuration(0, "grace", 0)).toBe(0);
     expect(() => parseDuration("999ms", "after", 1_000)).toThrow(expect.objectContaining({ code: "DURATION_INVALID" }));
   });
 
-  it("writes the shortest exact text, which reads back as the same", () => {
+  it("are written as the shortest exact text, which parses to the same value", () => {
     expect(formatDuration(0)).toBe("0s");
     expect(formatDuration(5_400_000)).toBe("1h30m");
     expect(formatDuration(86_461_001)).toBe("1d1m1s1ms");
@@ -58,7 +58,7 @@ describe("durations", () => {
     );
   });
 
-  it("a text of digits alone is refused, and not tried in all the ways to part it, which takes for ever", () => {
+  it("refuses a long text of digits without catastrophic backtracking", () => {
     for (const text of [`${"1".repeat(100_000)}x`, `${"1".repeat(63)}x`, `${"1 ".repeat(31)}x`])
       expect(() => cutOffAfter(60_000, () => parseDuration(text))).toThrow(
         expect.objectContaining({ code: "DURATION_INVALID" }),

@@ -24,7 +24,7 @@ function stopping(drainMs: number) {
 }
 
 test.each([0, 500, 30_000])(
-  "with a drain of %s ms a stop all of whose steps hang is over in time, and each is named",
+  "with a drain of %s ms, a stop whose steps all hang ends in time and names each step",
   async (drainMs) => {
     const { ending, passes, told } = stopping(drainMs);
     const all = async () => {
@@ -40,7 +40,7 @@ test.each([0, 500, 30_000])(
   },
 );
 
-test("handlers have the whole drain, and what they left is shared by halves", () => {
+test("handlers get the whole drain; each later step gets half of the remaining time", () => {
   const { clock, ending } = stopping(1_000);
   expect([ending.drainMs, ending.workMs, ending.leftMs]).toEqual([1_000, 1_250, 1_500]);
   clock.advance(1_200);
@@ -49,12 +49,12 @@ test("handlers have the whole drain, and what they left is shared by halves", ()
   expect([ending.drainMs, ending.workMs, ending.leftMs]).toEqual([0, 0, 0]);
 });
 
-test("a step that hangs has 5 s at most, however long handlers have", async () => {
+test("a hanging step is abandoned after 5 s, however long the drain is", async () => {
   const { ending, passes } = stopping(600_000);
   expect(await passes(ending.step("the cluster", never))).toBeLessThan(5_010);
 });
 
-test("a step that fails in time does not keep the next from being done, and its error is thrown at the end", async () => {
+test("a failing step does not prevent the next one, and its error is thrown at the end", async () => {
   const { ending, passes, told } = stopping(1_000);
   let done = 0;
   const failing = () => Promise.reject(new Error("first"));
@@ -70,7 +70,7 @@ test("a step that fails in time does not keep the next from being done, and its 
   expect(() => ending.done()).toThrow("first");
 });
 
-test("what an abandoned step does later fails nothing, and is no second warning", async () => {
+test("a late error of an abandoned step is ignored and causes no second warning", async () => {
   const { ending, passes, told } = stopping(0);
   let fail = (_: Error): void => undefined;
   await passes(

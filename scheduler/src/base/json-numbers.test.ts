@@ -22,11 +22,11 @@ describe("numbers of a JSON text", () => {
     ["1.7976931348623157e308", true],
     [`1${"0".repeat(200)}1`, false],
     [`0.${"1".repeat(101)}`, false],
-  ])("%s is held: %s", (number, held) => {
+  ])("%s is exact: %s", (number, held) => {
     expect(isExact(number)).toBe(held);
   });
 
-  it("every number is held as JavaScript, and as seventeen digits, write it", () => {
+  it("every number is exact in the form that JavaScript writes, and with seventeen digits", () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
         expect(isExact(JSON.stringify(number))).toBe(true);
@@ -35,14 +35,14 @@ describe("numbers of a JSON text", () => {
     );
   });
 
-  it("every power of two is held", () => {
+  it("every power of two is exact", () => {
     for (let power = -1_074; power < 1_024; power++) {
       expect(isExact(String(2 ** power))).toBe(true);
       expect(isExact((2 ** power).toPrecision(17))).toBe(true);
     }
   });
 
-  it("of the integers beyond 2^53 those alone that are numbers", () => {
+  it("an integer beyond 2^53 is exact only if a double can represent it", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 2n ** 53n, max: 2n ** 80n }), (integer) => {
         expect(isExact(String(integer))).toBe(BigInt(Number(integer)) === integer);
@@ -56,11 +56,11 @@ describe("numbers of a JSON text", () => {
     ['{"a":1,"b" : {"c,]\\"}":[1,{},[ 0 ], -12345678901234567890]}}', 'b.c,]"}.3'],
     ['[{"x":"12345678901234567890"},{"x":{"y":1E999}}]', "1.x.y"],
     ['{"1e400":["1e400",1e400]}', "1e400.1"],
-  ])("%s: the path is %j", (text, path) => {
+  ])("%s: the path of the inexact number is %j", (text, path) => {
     expect([...inexactNumbers(text)].map(({ path }) => path.join("."))).toEqual([path]);
   });
 
-  it("finds each of several", () => {
+  it("finds every inexact number", () => {
     const found = [...inexactNumbers('{"a":[1e400,1,{"b":12345678901234567890}],"c":0.5,"d":-1e999}')];
     expect(found).toEqual([
       { number: "1e400", path: ["a", 0] },
@@ -69,7 +69,7 @@ describe("numbers of a JSON text", () => {
     ]);
   });
 
-  it("finds nothing in a text that says the same when it is written again", () => {
+  it("finds nothing in a text that JSON writes unchanged", () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         const suspicious = `{"e":"12345678901234567890","in":${JSON.stringify(JSON.parse(text))}}`;

@@ -11,7 +11,7 @@ describe("payloads as JSON", () => {
     expect(jsonText(null, "x")).toBe("null");
   });
 
-  it("gives back what JSON gives back", () => {
+  it("writes the same text as JSON.stringify", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
@@ -51,13 +51,13 @@ describe("payloads as JSON", () => {
     expect(() => jsonText(value, "the payload")).toThrow(code("PAYLOAD_NOT_JSON"));
   });
 
-  it("names the place of what would be lost", () => {
+  it("names the path of a value that JSON would lose", () => {
     expect(() => jsonText({ rows: [1, { due: Number.NaN }] }, "the payload")).toThrow(
       "the payload has NaN at rows.1.due, which JSON does not have",
     );
   });
 
-  it("takes what writes itself, and leaves out what is undefined", () => {
+  it("uses toJSON, and leaves out undefined values", () => {
     class Money {
       cents = 5;
       note = undefined;
@@ -67,13 +67,13 @@ describe("payloads as JSON", () => {
   });
 
   it.each(["\\u0000", "\\\\u0000", "a\\\\\\ud800", "\u0001", "😀", "\u2028"])(
-    "takes %j, which only looks like one",
+    "accepts %j, which only looks like a forbidden escape",
     (value) => {
       expect(JSON.parse(jsonText(value, "x") as string)).toBe(value);
     },
   );
 
-  it("counts bytes of UTF-8, quotes included, to the byte", () => {
+  it("counts the exact size in UTF-8 bytes, including quotes", () => {
     expect(jsonText("a".repeat(limits.payloadBytes - 2), "x")).toHaveLength(limits.payloadBytes);
     expect(() => jsonText("a".repeat(limits.payloadBytes - 1), "the payload")).toThrow(code("PAYLOAD_TOO_LARGE"));
     const euros = Math.floor((limits.payloadBytes - 2) / 3);

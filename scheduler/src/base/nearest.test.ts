@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { editDistance, meant, nearest } from "./nearest.ts";
 
-test("the nearest name is within two letters, or a third of a long name", () => {
+test("the nearest name differs by at most two letters, or by a third of a long name", () => {
   const names = ["retry", "rate", "route", "onWorkerLost"];
   expect(
     ["retries", "Retry", "retires", "rout", "onWorkersLosts", "colour", "", "x".repeat(1_000)].map((word) =>
@@ -16,7 +16,7 @@ test("the nearest name is within two letters, or a third of a long name", () => 
   expect(meant("retires", names)).toBe('; did you mean "retry"?');
 });
 
-test("a distance is counted up to the most that is of interest", () => {
+test("an edit distance is counted only up to the given maximum", () => {
   expect(editDistance("abc", "abd")).toBe(1);
   expect(editDistance("abcdef", "ghijkl")).toBe(4);
   expect(editDistance("abcdef", "ghijkl", 10)).toBe(6);

@@ -10,7 +10,7 @@ const plain = (value: unknown): string =>
       : part,
   );
 
-test("equal content gives equal text, which is JSON's own of sorted keys", () => {
+test("equal content gives equal text: JSON with sorted keys", () => {
   const key = fc.oneof(fc.string(), fc.constantFrom("10", "9", "09", "a", "toJSON", "__proto__"));
   const leaf = fc.oneof(
     fc.string({ unit: "binary" }),

@@ -26,8 +26,8 @@ function stage(code: ErrorCode, failures: number, failFast = false) {
   return { answer, pass, stopping, asked: () => asked };
 }
 
-describe("what a process asks of the store while it starts", () => {
-  it("is asked again until the store answers", async () => {
+describe("a store query during start-up", () => {
+  it("is retried until the store answers", async () => {
     const { answer, pass, asked } = stage("STORE_UNREACHABLE", 2);
     await pass(249);
     expect(asked()).toBe(1);
@@ -36,12 +36,12 @@ describe("what a process asks of the store while it starts", () => {
     expect(await answer).toBe(3);
   });
 
-  it("is not with failFast, nor when something else is wrong", async () => {
+  it("is not retried with failFast or after any other error", async () => {
     await expect(stage("STORE_UNREACHABLE", 1, true).answer).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
     await expect(stage("NODE_NAME_TAKEN", 1).answer).rejects.toMatchObject({ code: "NODE_NAME_TAKEN" });
   });
 
-  it("is given up when the process is told to stop", async () => {
+  it("is given up when the process is stopped", async () => {
     const { answer, pass, stopping } = stage("STORE_UNREACHABLE", 9);
     await pass(0);
     stopping.abort();

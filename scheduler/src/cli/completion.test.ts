@@ -9,7 +9,7 @@ const of = (line: string) => completionOf(program, wordsOf(line).slice(1));
 const words = (line: string) => of(line).candidates.map(({ value }) => value);
 
 describe("completion", () => {
-  it("offers commands, then what belongs to one, by what has been typed", () => {
+  it("suggests commands, then subcommands, filtered by the typed prefix", () => {
     expect(words("carillon ")).toEqual(expect.arrayContaining(["dev", "tasks", "runs", "login", "completion", "top"]));
     expect(words("carillon ru")).toEqual(["runs"]);
     expect(words("carillon tasks re")).toEqual(["resume", "revert"]);
@@ -19,7 +19,7 @@ describe("completion", () => {
     );
   });
 
-  it("offers a command's options and the global ones, and their choices", () => {
+  it("suggests a command's own options, the global options and their choices", () => {
     expect(words("carillon runs list --s")).toEqual([
       "--state",
       "--since",
@@ -37,7 +37,7 @@ describe("completion", () => {
     expect(words("carillon top --sort la")).toEqual(["late"]);
   });
 
-  it("knows where names of the cluster's belong, and where files do", () => {
+  it("recognises where names of cluster objects and where file names are expected", () => {
     const named = ["tasks show ", "tasks pause a b ", "tasks run --wait ", "runs tail --task ", "export "];
     for (const line of named) expect([line, of(`carillon ${line}`).named]).toEqual([line, "tasks"]);
     expect(of("carillon tasks run --payload '{\"a\": 1}' eu:se")).toMatchObject({ named: "tasks", beginning: "eu:se" });
@@ -50,18 +50,18 @@ describe("completion", () => {
     expect(of("carillon runs show ")).toMatchObject({ named: null, files: false, candidates: [] });
   });
 
-  it("reads from the line which cluster is meant", () => {
+  it("reads the options that select the cluster from the line", () => {
     const line = "carillon --server http://a:1 tasks show --schema=other --profile x ";
     expect(of(line).options).toEqual({ server: ["http://a:1"], schema: "other", profile: "x" });
   });
 
-  it("splits a line as a shell does, up to what is being typed", () => {
+  it("splits a line as a shell does, up to the word being typed", () => {
     expect(wordsOf("carillon tasks  run")).toEqual(["carillon", "tasks", "run"]);
     expect(wordsOf(`c 'a b' "c\\"d" e\\ f `)).toEqual(["c", "a b", 'c"d', "e f", ""]);
     expect(wordsOf("c 'not closed")).toEqual(["c", "not closed"]);
   });
 
-  it("follows a tree that it has never seen", () => {
+  it("works for any command tree", () => {
     const other = new Command("other").option("-o, --output <FILE>", "where");
     other.command("go <way>").addHelpText("after", "");
     expect(completionOf(other, ["g"]).candidates).toEqual([{ value: "go", description: "" }]);

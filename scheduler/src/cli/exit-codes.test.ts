@@ -8,7 +8,7 @@ import { failureText } from "./screen/terminal.ts";
 const of = (code: ErrorCode) => exitCodeOf(new CarillonError(code, ""));
 
 describe("exit codes", () => {
-  it("tell kinds of failure apart", () => {
+  it("distinguish kinds of failure", () => {
     expect(of("TASK_UNKNOWN")).toBe(3);
     expect(of("RUN_UNKNOWN")).toBe(3);
     for (const code of ["USAGE", "FILE_INVALID", "CRON_NEVER", "OPTION_INVALID", "PAYLOAD_NOT_JSON"] as const)
@@ -31,7 +31,7 @@ describe("exit codes", () => {
 describe("a failure", () => {
   const error = new CarillonError("STORE_UNREACHABLE", "the store cannot be reached", { hint: "Start it." });
 
-  it("is a line, a hint and the code's page for people", () => {
+  it("is shown as a line, a hint and a link to the code's documentation", () => {
     expect(failureText(error, false, uncoloured)).toBe(
       "carillon: STORE_UNREACHABLE: the store cannot be reached\n  hint: Start it.\n  more: docs/errors.md#store_unreachable",
     );
@@ -40,12 +40,12 @@ describe("a failure", () => {
     );
   });
 
-  it("is an object for programs", () => {
+  it("is an object in JSON output", () => {
     const { code, message, hint } = error;
     expect(JSON.parse(failureText(error, true, uncoloured))).toEqual({ code, message, hint });
   });
 
-  it("keeps its stack only when it is a bug", () => {
+  it("shows its stack only for a bug", () => {
     expect(failureText(error, false, uncoloured)).not.toContain("exit-codes.test");
     expect(failureText(new TypeError("oops"), false, uncoloured)).toContain("exit-codes.test");
     expect(JSON.parse(failureText(new TypeError("oops"), true, uncoloured))).toMatchObject({
@@ -56,7 +56,7 @@ describe("a failure", () => {
 });
 
 describe("colour", () => {
-  it("is for a terminal whose owner wants it", () => {
+  it("is used on a terminal unless the user disabled it", () => {
     expect(wantsColour({ isTTY: true }, {}, true)).toBe(true);
     expect(wantsColour({ isTTY: false }, {}, true)).toBe(false);
     expect(wantsColour({ isTTY: true }, { NO_COLOR: "1" }, true)).toBe(false);

@@ -9,7 +9,7 @@ words.push(...["list", "show", "next", "run", "pause", "resume", "edit", "revert
 words.push(...["list", "drain", "resume"].map((one) => `nodes ${one}`));
 words.push(...["list", "show", "tail", "cancel", "decide"].map((one) => `runs ${one}`));
 
-it.each(words)("carillon %s --help has an example, and ends well", async (word) => {
+it.each(words)("carillon %s --help shows an example and exits with 0", async (word) => {
   let shown = "";
   vi.spyOn(process.stdout, "write").mockImplementation((text) => {
     shown += text;
@@ -20,7 +20,7 @@ it.each(words)("carillon %s --help has an example, and ends well", async (word) 
   expect(shown).toContain("--store <URL>");
 });
 
-it("without a command, shows the first steps and no list of all commands, and is wrong usage", async () => {
+it("without a command, it shows the first steps instead of all commands, and reports wrong usage", async () => {
   const { code, stdout, stderr } = await inProcess([]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   for (const step of ["carillon dev", "carillon server", "carillon --help", "README.md"])

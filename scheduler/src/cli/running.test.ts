@@ -5,7 +5,7 @@ import { Terminal } from "./screen/terminal.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-it("one that stops by itself stops the others, and says why", async () => {
+it("a component that ends by itself stops the others, and its error is reported", async () => {
   const stopped: string[] = [];
   const tower = (name: string, ended?: () => Promise<void>) => ({
     start: async () => undefined,
@@ -19,7 +19,7 @@ it("one that stops by itself stops the others, and says why", async () => {
   expect(stopped).toEqual(["first", "second"]);
 });
 
-it("SIGHUP stops a process that has a terminal, and one that has none goes on and logs it", async () => {
+it("SIGHUP stops a process with a terminal; a process without one logs it and continues", async () => {
   const streams: { isTTY?: boolean }[] = [process.stdin, process.stdout, process.stderr];
   const before = streams.map(({ isTTY }) => isTTY);
   const terminal = (isTTY: boolean) => {
@@ -52,7 +52,7 @@ it("SIGHUP stops a process that has a terminal, and one that has none goes on an
   expect([onHangUp.mock.calls.length, stopped.mock.calls.length]).toEqual([1, 2]);
 });
 
-it("a terminal that closes stops a node in order, whether its end is noticed by a write or by its signal first", async () => {
+it("a closed terminal stops a node cleanly, whether a failed write or SIGHUP reports it first", async () => {
   const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
   watchReaders(new Terminal({ json: false, colour: false }));
   let stop = (): void => undefined;

@@ -39,7 +39,7 @@ const before: Environment = { ...process.env };
 afterEach(() => inEnvironment(before));
 
 describe("the store", () => {
-  it("is the option's, else the file's, else the environment's, else the embedded one", () => {
+  it("comes from the option, then the file, then the environment, and is otherwise the embedded one", () => {
     inEnvironment({});
     expect(chosenUrl({ color: true })).toBeUndefined();
     inEnvironment({ DATABASE_URL: url("database") });
@@ -50,7 +50,7 @@ describe("the store", () => {
     expect(chosenUrl({ color: true, store: url("option") }, { store: url("file") })).toBe(url("option"));
   });
 
-  it("is the folder that a file of tasks names, before what the environment and the configuration say", () => {
+  it("is the folder of a task file, ahead of the environment and the configuration", () => {
     inEnvironment({ DATABASE_URL: url("database"), CARILLON_DIRECTORY: "there" });
     const file = { path: "carillon.config.yaml", values: { store: url("config") } };
     const role = { scheduler: true, worker: true };
@@ -60,7 +60,7 @@ describe("the store", () => {
     expect(decide({ store: url("option") })).toMatchObject({ store: url("option") });
   });
 
-  it("is the embedded one where that is asked for, which dev does and no server", () => {
+  it("is the embedded one if requested; otherwise only carillon dev uses it, and no server", () => {
     inEnvironment({ CARILLON_STORE: "embedded", DATABASE_URL: url("database") });
     expect(chosenUrl({ color: true })).toBeUndefined();
     expect(lookingOptions({ color: true })).toMatchObject({ store: "embedded" });
@@ -72,7 +72,7 @@ describe("the store", () => {
     expect(decide(false)).not.toHaveProperty("store");
   });
 
-  it("is not made up where a file's store is undefined, save where the operator names one or a folder, or by dev", () => {
+  it("is not invented if a file's store is undefined, unless the operator names a store or folder, or in dev", () => {
     inEnvironment({});
     const decide = (over: Partial<NodeOptions>, worker: boolean) =>
       deciding({ color: true, logLevel: "info", ...over }, silentLog, { scheduler: true, worker })({
@@ -84,7 +84,7 @@ describe("the store", () => {
     expect(decide({}, true)).toMatchObject({ store: "embedded" });
   });
 
-  it("is the folder on the command line, whatever else names a URL", () => {
+  it("is the folder on the command line, even if a URL is configured elsewhere", () => {
     inEnvironment({ DATABASE_URL: url("database"), CARILLON_STORE: url("carillon") });
     const file = { path: "carillon.config.yaml", values: { store: url("config") } };
     const asked = { color: true, directory: "here", file };
@@ -97,7 +97,7 @@ describe("the store", () => {
     expect(chosenUrl({ ...asked, store: url("option") })).toBe(url("option"));
   });
 
-  it("is the folder in the environment, before what the configuration says and after its URLs", () => {
+  it("is the folder in the environment, ahead of the configuration but behind the environment's URLs", () => {
     const asked = { color: true, file: { path: "carillon.config.yaml", values: { store: url("config") } } };
     inEnvironment({ CARILLON_DIRECTORY: "there" });
     expect(chosenReach(asked)).toEqual({ kind: "store", from: "CARILLON_DIRECTORY" });
@@ -108,7 +108,7 @@ describe("the store", () => {
     expect(lookingOptions(asked)).toMatchObject({ store: url("database") });
   });
 
-  it("is refused by every command that would reach it without TLS, where that is required", () => {
+  it("is refused without TLS by every command if TLS is required", () => {
     inEnvironment({ CARILLON_REQUIRE_TLS: "1" });
     const looking = lookingOptions({ color: true, store: "postgres://db.example/app" });
     expect(() => settingsOf(looking)).toThrow(expect.objectContaining({ code: "OPTION_INVALID", path: "store" }));
@@ -116,13 +116,13 @@ describe("the store", () => {
     expect(lookingOptions({ color: true, store: "postgres://db.example/app" })).not.toHaveProperty("requireTls");
   });
 
-  it("is named without its password", () => {
+  it("is shown without its password", () => {
     expect(urlPlace("postgres://me:secret@db.example:6432/app?sslmode=require")).toBe("db.example:6432/app");
     expect(urlPlace("postgres:///app?host=/run/postgresql")).toBe("/run/postgresql:5432/app");
     expect(urlPlace("nonsense with secret")).toBe("the store");
   });
 
-  it("is told by its own folder, whoever named that: a variable and a file do as well", () => {
+  it("is shown with its own folder, whether a flag, a variable or a file names it", () => {
     const inFolder = (directory: string) => placeText(undefined, { version: "18.4", directory });
     expect(inFolder(resolve("own"))).toBe("embedded PostgreSQL 18 in own");
     expect(inFolder("/var/lib/elsewhere")).toBe("embedded PostgreSQL 18 in /var/lib/elsewhere");
@@ -132,7 +132,7 @@ describe("the store", () => {
 describe("the coordination service", () => {
   const zookeeper = (host: string) => `zookeeper://${host}:2181/a`;
 
-  it("is the option's, else the file's, else the environment's, else none", () => {
+  it("comes from the option, then the file, then the environment, and is otherwise none", () => {
     inEnvironment({});
     expect(chosenCoordination({})).toBeUndefined();
     inEnvironment({ CARILLON_COORDINATION: zookeeper("environment") });
@@ -141,7 +141,7 @@ describe("the coordination service", () => {
     expect(chosenCoordination({ coordination: zookeeper("option") }, zookeeper("file"))).toBe(zookeeper("option"));
   });
 
-  it("is named without its password", () => {
+  it("is shown without its password", () => {
     expect(coordinationText("zookeeper://me:sec@ret@zk1:2181,zk2:2181/billing")).toBe(
       "ZooKeeper at zk1:2181,zk2:2181/billing",
     );
@@ -150,10 +150,10 @@ describe("the coordination service", () => {
   });
 });
 
-describe("a file's Carillon under the command line", () => {
+describe("a file's Carillon options under the command line", () => {
   const options = (over: Partial<NodeOptions>): NodeOptions => ({ color: true, logLevel: "info", ...over });
 
-  it("keeps what the operator left alone", () => {
+  it("apply where the operator gave no option", () => {
     const decide = deciding(options({}), silentLog, { scheduler: true, worker: true });
     const decided = decide({
       store: url("file"),
@@ -171,7 +171,7 @@ describe("a file's Carillon under the command line", () => {
     });
   });
 
-  it("obeys what the operator wrote, and adds the programs to those it allows", () => {
+  it("give way to the operator's options, except that allowed programs are combined", () => {
     const given = {
       store: url("file"),
       schema: "a",

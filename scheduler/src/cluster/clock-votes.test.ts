@@ -24,7 +24,7 @@ const saw = { offMs: hourMs, since: 1 };
 const agrees = { offMs: 4 };
 const unheard = { since: 0 };
 
-describe("a step that a process has seen", () => {
+describe("a clock step that a process has observed", () => {
   it.each<[string, Other[], ReturnType<typeof judge>]>([
     ["alone", [], "stepped"],
     ["the other saw it too", [saw], "stepped"],
@@ -53,7 +53,7 @@ describe("a step that a process has seen", () => {
     ...(typeof one.offMs === "number" && Math.abs(one.offMs) >= hourMs && { offMs: -one.offMs }),
   });
 
-  it("is adopted where most wall clocks of those that saw it agree with the store's new time", () => {
+  it("is adopted if most wall clocks of the observers agree with the store's new time", () => {
     expect(judge([], hourMs, 20)).toBe("adopt");
     expect(judge([{ ...saw, wallOffMs: 10 }], hourMs, 20)).toBe("adopt");
     expect(judge([{ ...saw, wallOffMs: hourMs }], hourMs, 20)).toBe("stepped");
@@ -72,7 +72,7 @@ describe("a step that a process has seen", () => {
   });
 });
 
-it("a wall clock agrees with the clock that it is far nearer to", () => {
+it("a wall clock agrees with the clock that is much closer to it", () => {
   expect(wallAgrees(0, -hourMs)).toBe(true);
   expect(wallAgrees(hourMs, -hourMs)).toBe(false);
   expect(wallAgrees(10_000, -hourMs), "not exactly set").toBe(true);
@@ -81,7 +81,7 @@ it("a wall clock agrees with the clock that it is far nearer to", () => {
   expect(wallAgrees(100, -600)).toBe(true);
 });
 
-it("most wall clocks end an incident; reports from before it do not count", () => {
+it("a majority of wall clocks ends an incident; earlier reports do not count", () => {
   const vote = (offMs: number | null, wallOffMs: number | null): ClockVote => ({
     sessionId: 1,
     beat: 9,
@@ -98,7 +98,7 @@ it("most wall clocks end an incident; reports from before it do not count", () =
   expect(adoptable([])).toBe(false);
 });
 
-it("the shift makes up for the step, and is none once the store's clock is back within 500 ms", () => {
+it("the shift compensates the step, and is zero once the store's clock is within 500 ms again", () => {
   expect(shiftAfter(0, hourMs)).toBe(-hourMs);
   expect(shiftAfter(-hourMs, -hourMs + 300)).toBe(0);
   expect(shiftAfter(-hourMs, -hourMs + 501)).toBe(-501);

@@ -6,6 +6,6 @@ it.each([
   ["node-7", 0, "a live process on node-7"],
   ["", 42, "a live process: pid 42"],
   ["", 0, "a live process"],
-])("a holder with host %j and pid %i is told of as far as it is known", (host, pid, words) => {
+])("a name's holder with host %j and pid %i is described with the known parts", (host, pid, words) => {
   expect(nameHolder({ host, pid })).toBe(words);
 });

@@ -21,9 +21,9 @@ function play(process: (() => boolean)[], thread: (() => boolean)[], order: read
   }
 }
 
-describe("a claim that waits while the thread takes over", () => {
+describe("a waiting claim while the stand-in thread takes over", () => {
   it.each([true, false])(
-    "is never both started and given back, in any order of steps (process was away: %s)",
+    "is never both started and returned, in any order of steps (process was away: %s)",
     (wasAway) => {
       let [startedSome, gaveSome] = [0, 0];
       const processSteps = wasAway ? 5 : 2;
@@ -75,7 +75,7 @@ describe("a claim that waits while the thread takes over", () => {
     },
   );
 
-  it("is not given back where a claim that has started had no place for its mark", () => {
+  it("is not returned if a started claim could not be marked", () => {
     const shared = new SharedStanding();
     shared.countUnmarked(1);
     expect(shared.started()).toBeNull();
@@ -83,7 +83,7 @@ describe("a claim that waits while the thread takes over", () => {
     expect(shared.started()).toEqual(new Set());
   });
 
-  it("has its mark seen by the other side of the memory, until it ends", () => {
+  it("has a mark that the other side of the shared memory sees until the claim ends", () => {
     const ours = new SharedStanding();
     const theirs = new SharedStanding(ours.buffer);
     ours.mark(place, 2 ** 40 + 1);

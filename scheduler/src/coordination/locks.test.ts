@@ -42,7 +42,7 @@ it("keeps no grace lock that its user has closed", async () => {
   expect([closed, kept.closed.aborted]).toEqual([["used", "kept"], true]);
 });
 
-it("closes what its locks rest on once none is held, asked for, stood for or open, and opens it for the next", async () => {
+it("closes the lock provider once no lock is held, awaited or open and no election runs; reopens it on demand", async () => {
   const clock = new VirtualClock(0);
   const happened: string[] = [];
   let isBusy = false;

@@ -5,7 +5,7 @@ import { StoreClock } from "../store/store-clock.ts";
 import { joinCluster } from "./membership.ts";
 import { type JoinOptions, openSession } from "./open-session.ts";
 
-it("waits for a service that cannot tell whether a name's holder lives, and refuses the name when it says so for long", async () => {
+it("waits for a service that cannot tell if a name's holder is alive, and finally refuses the name", async () => {
   const clock = new VirtualClock(1_000_000);
   const taken = { sessionId: 7, node: "a", beat: 3, timeoutMs: 6_000, witnessed: true, pid: 1, host: "here" };
   const warnings: string[] = [];
@@ -44,7 +44,7 @@ it("waits for a service that cannot tell whether a name's holder lives, and refu
   expect(refused).toMatchObject({ code: "NODE_NAME_TAKEN" });
 });
 
-it("does not end a name's holder by a service's word alone: it is asked to beat, and does", async () => {
+it("does not end a name's holder on the service's report alone: the holder is asked for a heartbeat first", async () => {
   const clock = new VirtualClock(1_000_000);
   const taken = { sessionId: 7, node: "a", beat: 3, timeoutMs: 6_000, witnessed: true, pid: 1, host: "here" };
   const [asked, ended]: [number[], number[]] = [[], []];

@@ -24,7 +24,7 @@ async function warnings(url: string): Promise<string[]> {
   return lines.map(({ message }) => message);
 }
 
-it("warns of a service that other machines reach without a password", async () => {
+it("warns of a service that is reachable from other machines without a password", async () => {
   expect(await warnings("redis://r.example:6379")).toEqual([
     "Redis at r.example:6379 asks for no password: whoever reaches it can have healthy processes taken for dead",
   ]);

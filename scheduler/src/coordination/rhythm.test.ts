@@ -5,7 +5,7 @@ import { placeOf, untilBeat } from "./rhythm.ts";
 const beatMs = 3_500;
 const places = fc.double({ min: 0, max: 0.999, noNaN: true });
 
-it("nodes share the measure out evenly, workers lie in its second half, each at a place of its own", () => {
+it("nodes spread their heartbeats evenly over the interval, and workers over its second half", () => {
   expect([11, 12, 15].map((id) => placeOf(id, "node", [12, 15, 11]))).toEqual([0, 1 / 3, 2 / 3]);
   expect(placeOf(7, "node", [])).toBe(0);
   const workers = Array.from({ length: 1_000 }, (_, index) => placeOf(index + 1, "worker", [])).sort((a, b) => a - b);
@@ -13,7 +13,7 @@ it("nodes share the measure out evenly, workers lie in its second half, each at 
   expect(Math.max(...workers.slice(1).map((place, index) => place - (workers[index] as number)))).toBeLessThan(0.005);
 });
 
-it("comes to its place within three beats from anywhere, waits for none too long, and keeps it although answers take time", () => {
+it("reaches its heartbeat phase within three heartbeats, never waits too long, and keeps it despite slow answers", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1e13 }), places, (start, place) => {
       let storeMs = start;

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { expect, it } from "vitest";
 import { isOpenToAll, serviceAddress } from "./service-address.ts";
 
-it("keeps what leads to a service and its part for a cluster, and nothing that is secret", () => {
+it("keeps the service's address and its cluster path, and no secret", () => {
   expect(serviceAddress("zookeeper://me:pass@zk1:2181,zk2:2181/billing?auth=sasl")).toBe(
     "zookeeper://zk1:2181,zk2:2181/billing",
   );
@@ -11,7 +11,7 @@ it("keeps what leads to a service and its part for a cluster, and nothing that i
   );
 });
 
-it("is another one on each machine where the name leads every machine to itself", () => {
+it("differs on each machine if the host name is a loopback address", () => {
   for (const host of ["localhost:6379", "127.0.0.1", "zk1,[::1]:2181"])
     expect(serviceAddress(`redis://${host}`)).toBe(`redis://${host} on ${hostname()}`);
 });
@@ -30,6 +30,6 @@ it.each([
   ["zookeeper://127.0.0.1:2181,zk2:2181/billing", true],
   ["zookeeper://127.0.0.1:2181,[::1]:2182/billing", false],
   ["redis://localhost", false],
-])("%s is open to all: %s", (url, expected) => {
+])("%s is reachable without a password: %s", (url, expected) => {
   expect(isOpenToAll(url)).toBe(expected);
 });

@@ -13,14 +13,14 @@ function shown() {
   return { trust, word, until: (mono: number) => trust.until(witness, mono) };
 }
 
-it("goes by the witness's word while that has no gap", () => {
+it("follows the coordination provider while its presence has no gap", () => {
   const { word, until } = shown();
   expect(until(100)).toBe(5_000);
   word.until = 9_000;
   expect(until(4_000)).toBe(9_000);
 });
 
-it("ends where a gap was, whatever the witness says since, until a beat that began after it was applied", () => {
+it("ends at a gap, whatever the provider shows later, until a heartbeat begun after the gap was applied", () => {
   const { trust, word, until } = shown();
   expect(until(4_000)).toBe(5_000);
   Object.assign(word, { since: 7_000, until: 12_000 });
@@ -33,14 +33,14 @@ it("ends where a gap was, whatever the witness says since, until a beat that beg
   expect(until(7_700)).toBe(12_000);
 });
 
-it("ends where it is noticed that the witness does not show it, if that is before its time", () => {
+it("ends once the provider is seen not to show the process, if that is earlier", () => {
   const { word, until } = shown();
   expect(until(4_000)).toBe(5_000);
   word.until = 0;
   expect([until(4_100), until(4_900)]).toEqual([4_100, 4_100]);
 });
 
-it("goes by the store's word, with what is shown since, while a beat is under way that tells of the witness", () => {
+it("follows the store while a heartbeat that names the coordination provider is in flight", () => {
   const { trust, word, until } = shown();
   trust.beating("store", 2_000);
   trust.beaten("store", 2_000);
@@ -52,7 +52,7 @@ it("goes by the store's word, with what is shown since, while a beat is under wa
   expect(until(2_700)).toBe(7_500);
 });
 
-it("wants both words while one backing follows the other", () => {
+it("requires both sources while one replaces the other", () => {
   const { trust, word, until } = shown();
   trust.beating("store", 2_000);
   expect(until(2_100)).toBe(3_000);
@@ -62,7 +62,7 @@ it("wants both words while one backing follows the other", () => {
   expect(until(2_300)).toBe(3_000);
 });
 
-it("goes by a stand-in's word until a beat tells of another; where none of its proofs was answered, by both", () => {
+it("follows the stand-in thread until a heartbeat names another source; both if no proof of it was answered", () => {
   const answered = shown();
   answered.trust.stoodIn(3_000);
   expect(answered.until(2_100)).toBe(3_000);

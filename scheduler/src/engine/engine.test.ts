@@ -60,7 +60,7 @@ function openEngine() {
   return { clock, asked, engine, timers, pulse: (pulse: Pulse) => tell(pulse) };
 }
 
-it("sets no timer for a pulse that comes after its end: it would keep the process from ending until the next slot", async () => {
+it("sets no timer for a heartbeat after its end, which would keep the process alive until the next slot", async () => {
   const { clock, asked, engine, timers, pulse } = openEngine();
   const told = {
     storeMs: clock.wall(),
@@ -84,7 +84,7 @@ it("sets no timer for a pulse that comes after its end: it would keep the proces
   expect(asked).toEqual({ due: 0, held: 0 });
 });
 
-it("judges runs that wait in line when signals may have been lost: no pulse tells of those", async () => {
+it("admits runs waiting for a limit after signals may have been lost, because no heartbeat reports them", async () => {
   const { clock, asked, engine } = openEngine();
   engine.onSignal({ kind: "resync" });
   clock.advance(50);

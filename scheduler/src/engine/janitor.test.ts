@@ -74,7 +74,7 @@ function stage({
   };
 }
 
-it("makes and drops partitions every hour, and at once where the store's clock is days from where it was", async () => {
+it("creates and drops partitions every hour, and at once after a step of the store's clock by days", async () => {
   const rotatedFor: number[] = [];
   const { clock, storeClock, pulse } = stage({ rotate: (nowMs) => rotatedFor.push(nowMs) });
   const after = async (ms: number, storeMs: number) => {
@@ -93,7 +93,7 @@ it("makes and drops partitions every hour, and at once where the store's clock i
   expect(await after(1_000, 105 * dayMs), "the clock was set back").toEqual([105]);
 });
 
-it("folds counters every minute while runs end, and looks less and less often where none does", async () => {
+it("folds counters every minute while runs end, and ever less often while none do", async () => {
   const left = [50_000, 7];
   const folds: number[] = [];
   const { clock, pulse, resign } = stage({
@@ -118,7 +118,7 @@ it("folds counters every minute while runs end, and looks less and less often wh
   expect(await minutes(10), "it is the leader's work").toEqual([]);
 });
 
-it("looks for what changes left behind each minute, and folds, though history cannot be dropped", async () => {
+it("looks for leftovers of changes and folds counters each minute, even if history cannot be dropped", async () => {
   const looks: number[] = [];
   const folds: number[] = [];
   const { clock, pulse } = stage({
@@ -141,7 +141,7 @@ it("looks for what changes left behind each minute, and folds, though history ca
   expect(folds).toEqual([60]);
 });
 
-it("drops the keys for which no run stands any more, each minute, by the store's time", async () => {
+it("drops keys without runs each minute, by the store's time", async () => {
   const forgot: number[] = [];
   const { clock, storeClock, pulse } = stage({ forgets: (nowMs) => forgot.push(nowMs - storeClock.now()) });
   for (let minute = 0; minute < 3; minute++) {
@@ -151,7 +151,7 @@ it("drops the keys for which no run stands any more, each minute, by the store's
   expect(forgot).toEqual([0, 0, 0]);
 });
 
-it("looks four times a grace time for definitions that nobody stands behind, as the leader", async () => {
+it("as the leader, looks for unused definitions four times per grace time", async () => {
   const looks: number[] = [];
   const { clock, pulse, resign } = stage({
     looksAtReleases(graceMs) {

@@ -3,8 +3,8 @@ import type { Membership } from "../cluster/membership.ts";
 import type { Pulse } from "../cluster/session-store.ts";
 import { Lookout } from "./lookout.ts";
 
-describe("the lookout", () => {
-  it("tells of a group without workers once, of its end once, only while it leads, and by beats that asked", () => {
+describe("the unclaimable-run detector", () => {
+  it("reports a group without workers once and its end once, only as leader, and only at heartbeats with a check", () => {
     const lines: string[] = [];
     const at = (level: string) => (fields: object) => void lines.push(`${level} ${(fields as { what: string }).what}`);
     const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
@@ -27,7 +27,7 @@ describe("the lookout", () => {
     expect(lines.slice(3)).toEqual(["warn task x"]);
   });
 
-  it("tells of a hundred groups in one line", () => {
+  it("reports a hundred groups in one line", () => {
     const lines: string[] = [];
     const note = (fields: object) => void lines.push((fields as { what: string }).what);
     const log = { debug: note, info: note, warn: note, error: note };

@@ -9,7 +9,7 @@ import { defineTask } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 
-it("plans the others where one has a schedule that this process cannot read, and says so once", async () => {
+it("plans the other tasks if one has an unreadable schedule, and logs that once", async () => {
   const clock = new VirtualClock(1_000_000);
   const storeClock = new StoreClock(clock);
   const told: object[] = [];

@@ -99,7 +99,7 @@ describe("a step of cluster time", () => {
     expect(stage.known(1)).toBe(1);
   });
 
-  it("looks reach back five minutes again, not hours, once a step is ten minutes old", async () => {
+  it("queries reach back five minutes again, not hours, once a step is ten minutes old", async () => {
     const stage = new Stage();
     stage.step(hourMs);
     for (let i = 1; i < 250; i++) {

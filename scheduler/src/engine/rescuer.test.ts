@@ -6,7 +6,7 @@ import type { DuePlan } from "../slots/plan-store.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { Rescuer, type RescuerOptions } from "./rescuer.ts";
 
-it("asks ever more seldom for a slot that it cannot plan, however often a pulse tells of it, and at once for another", async () => {
+it("queries an unplannable slot ever less often, despite heartbeats that report it, and another slot at once", async () => {
   const clock = new VirtualClock(1_000_000);
   const storeClock = new StoreClock(clock);
   let slot: DuePlan = { taskId: 1, version: 1, nextSlotMs: clock.wall() };

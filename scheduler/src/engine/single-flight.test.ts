@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { silentLog } from "../base/log.ts";
 import { SingleFlight } from "./single-flight.ts";
 
-it("answers each call by a run that began after it, also one that comes as another ends", async () => {
+it("answers each call with a run that began after the call, also if it arrives while another run ends", async () => {
   for (let turns = 0; turns < 10; turns++) {
     let begun = 0;
     let end: () => void = () => undefined;

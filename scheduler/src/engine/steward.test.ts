@@ -35,7 +35,7 @@ function lead(...answers: { stepped: number | null; inMs: number | null }[]) {
   };
 }
 
-it("steps on while there is something to step", async () => {
+it("continues while an operation has work left", async () => {
   const { steward, steps, pass } = lead(
     { stepped: 1, inMs: 0 },
     { stepped: 1, inMs: 0 },
@@ -47,7 +47,7 @@ it("steps on while there is something to step", async () => {
   expect(steps()).toBe(3);
 });
 
-it("waits for one that goes at a rate", async () => {
+it("waits for an operation with a rate limit", async () => {
   const { steward, steps, pass } = lead({ stepped: null, inMs: 200 });
   await steward.run();
   await pass(190);
@@ -56,7 +56,7 @@ it("waits for one that goes at a rate", async () => {
   expect(steps()).toBe(6);
 });
 
-it("looks once a second at one that another process has in its hands, which may stand still", async () => {
+it("checks about once a second an operation that another process is working on, in case it has stopped", async () => {
   const { steward, steps, pass } = lead({ stepped: null, inMs: 0 });
   await steward.run();
   await pass(10_005);

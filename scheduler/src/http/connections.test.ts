@@ -43,8 +43,8 @@ function held() {
 }
 const open = (lines: readonly Line[]) => lines.map(({ isOpen }) => isOpen);
 
-describe("connections from outside", () => {
-  it("are at most half of the files that this process may have open, and 10,000", () => {
+describe("incoming connections", () => {
+  it("are limited to half of the process's open-files limit, and to 10,000", () => {
     const file = join(throwAwayFolder("limits"), "limits");
     const mostBy = (text: string) => {
       writeFileSync(file, `Limit                     Soft Limit           Hard Limit           Units\n${text}\n`);
@@ -57,7 +57,7 @@ describe("connections from outside", () => {
     expect(connectionsMost()).toBeGreaterThan(100);
   });
 
-  it("make room for others where one address has many: the oldest that asks for nothing goes", () => {
+  it("of the address with the most are closed to admit another address: the oldest idle one first", () => {
     const { come } = held();
     const flood = [come("bad", true), come("bad"), come("bad"), come("good")];
     const late = [come("good"), come("other")];
@@ -66,13 +66,13 @@ describe("connections from outside", () => {
     expect(open(late)).toEqual([true, true]);
   });
 
-  it("are closed at once where those who have most are all answered", () => {
+  it("are refused if all connections of the busiest address are in use", () => {
     const { come } = held();
     const busy = Array.from({ length: most }, () => come("bad", true));
     expect(open([...busy, come("good")])).toEqual([true, true, true, true, false]);
   });
 
-  it("are told of at once when some are closed, and then once a minute", () => {
+  it("are reported at once when some are closed, and then once a minute", () => {
     const { come, clock, lines, connections } = held();
     for (let n = 0; n < most + 3; n++) come("bad");
     const first = { most, message: "as many connections as this process holds: some are closed" };
@@ -84,7 +84,7 @@ describe("connections from outside", () => {
     expect(lines).toEqual([]);
   });
 
-  it("are never more, never closed while they are answered, and counted whatever comes and goes", () => {
+  it("never exceed the limit, are never closed during a request, and are counted correctly", () => {
     const act = fc.record({ at: fc.nat(5), op: fc.constantFrom("come", "come", "ask", "answered", "go") });
     fc.assert(
       fc.property(fc.array(act, { maxLength: 80 }), (acts) => {

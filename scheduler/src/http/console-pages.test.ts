@@ -2,7 +2,7 @@ import fastify from "fastify";
 import { expect, test } from "vitest";
 import { ConsolePages } from "./console-pages.ts";
 
-test("a server without the built console says so, and how to build it", async () => {
+test("a server without the built console reports that, and how to build it", async () => {
   const app = fastify();
   const pages = new ConsolePages(null);
   await pages.register(app);

@@ -7,14 +7,14 @@ const random = seeded(3);
 const drawn = (count: number, most: number) =>
   Array.from({ length: count }, () => 1 + Math.floor(random.next() * most));
 
-describe("the runs that a walk has shown", () => {
+describe("the runs that a paged list has already shown", () => {
   it.each([
     ["none", []],
     ["one", [1]],
     ["those of any size", [1, 127, 128, 129, 16_383, 16_384, 2 ** 31, 2 ** 32 + 5, Number.MAX_SAFE_INTEGER]],
     ["a thousand here and there", drawn(1_000, 1_000_000)],
     ["fifty thousand one after the other", Array.from({ length: 50_000 }, (_, i) => 7_000_000 + i)],
-  ])("are read as they were written: %s", (_, runs) => {
+  ])("are read back as they were written: %s", (_, runs) => {
     const text = new ShownRuns(runs).text();
     expect(text.length).toBeLessThanOrEqual(5_000);
     const read = ShownRuns.read(text);
@@ -23,7 +23,7 @@ describe("the runs that a walk has shown", () => {
     expect(read?.has(2)).toBe(false);
   });
 
-  it("have room in a cursor, the oldest left out where they are too many", () => {
+  it("fit in a cursor; if there are too many, the oldest are left out", () => {
     const runs = drawn(20_000, 10 ** 9).sort((a, b) => a - b);
     const text = new ShownRuns(runs).text();
     expect(text.length).toBeLessThanOrEqual(5_000);

@@ -206,11 +206,11 @@ const outcome = ({ tasks, remarks }: Findings) => JSON.stringify({ tasks, remark
 describe.each(cases)("the table of %s", (_, table, run, text) => {
   const samples = rows(text);
 
-  it("has each field of the samples, and no other", () => {
+  it("has each field of the samples, and no other field", () => {
     expect([...new Set(samples.flatMap(Object.keys))].sort()).toEqual([...table.keys()].sort());
   });
 
-  it("says what becomes of each field: what is carried or lost changes the outcome, what is unused does not", () => {
+  it("describes each field: carried and lost fields change the outcome, and unused fields do not", () => {
     const changed = new Map<string, boolean>();
     for (const sample of samples)
       for (const name of Object.keys(sample)) {
@@ -220,7 +220,7 @@ describe.each(cases)("the table of %s", (_, table, run, text) => {
     for (const [name, { fate }] of table) expect([name, changed.get(name)]).toEqual([name, fate !== "unused"]);
   });
 
-  it("holds against odd values in any field: each is a task, a remark or a problem, and no error", () => {
+  it("accepts odd values in any field: each gives a task, a remark or a problem, and no error", () => {
     const odd = [null, true, -1, 1e30, "", "x", "9999-99-99", "%s|&", [], ["x"], {}, { x: "y" }, [[]]];
     for (const sample of samples)
       for (const name of Object.keys(sample))
@@ -231,14 +231,14 @@ describe.each(cases)("the table of %s", (_, table, run, text) => {
         }
   });
 
-  it("tells a field that it does not have", () => {
+  it("reports an unknown field", () => {
     const [sample] = samples;
     expect(told(run({ ...sample, novelty: "x" }), "lost").join()).toContain("novelty");
   });
 });
 
 describe("a table of fields", () => {
-  it("tells lost fields where they say something, by their path", () => {
+  it("reports lost fields with their path if they have a value", () => {
     const findings = new Findings(utc);
     const table = fieldTable("a | lost | it is gone | Do that.\nb | unused | |");
     tellFields({ a: "x", b: "x", c: null }, table, "s", findings, "Target");
@@ -248,7 +248,7 @@ describe("a table of fields", () => {
     ]);
   });
 
-  it("is refused with a fate that there is not", () => expect(() => fieldTable("a | gone | b |")).toThrow(/no fate/));
+  it("is refused with an unknown fate", () => expect(() => fieldTable("a | gone | b |")).toThrow(/no fate/));
 
   it("is on docs/importing-fields.md (npm run build; node scripts/import-fields.mjs), and tested above", () => {
     expect(readFileSync(new URL("../../../docs/importing-fields.md", import.meta.url), "utf8")).toBe(fieldsPage());

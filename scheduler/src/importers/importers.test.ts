@@ -11,7 +11,7 @@ import { fromXxl } from "./xxl-job.ts";
 describe("XXL-JOB", () => {
   const found = fromXxl([sample("xxl_job_info.json")], { ...utc, zone: "Asia/Shanghai" });
 
-  it("carries schedule, route, block and misfire strategy, timeout, retries, script and children over", () => {
+  it("imports schedule, route, block and misfire strategy, timeout, retries, script and children", () => {
     readable(found);
     expect(tasksOf(found)).toMatchObject({
       settleHandler: {
@@ -34,12 +34,12 @@ describe("XXL-JOB", () => {
     });
   });
 
-  it("lets what stood still stand still, and keeps its schedule in a remark", () => {
+  it("imports a stopped task without its schedule, and keeps the schedule in a remark", () => {
     expect(tasksOf(found)["xxl-4"]).not.toHaveProperty("schedule");
     expect(found.tasks.find(({ name }) => name === "xxl-4")?.comment).toContain('"cron":"0 30 3 1/5 * ?"');
   });
 
-  it("tells what is lost and what cannot be", () => {
+  it("reports lost fields, and entries that cannot be imported", () => {
     expect(told(found, "problem")).toEqual([expect.stringMatching(/^6 Broken: .*hour: "25" is out of range/)]);
     expect(told(found, "lost")).toEqual(
       expect.arrayContaining([
@@ -51,7 +51,7 @@ describe("XXL-JOB", () => {
     );
   });
 
-  it("reads the cron of rows as they were before 2.3", () => {
+  it("reads the cron of rows from before version 2.3", () => {
     const row = '"id":1,"job_cron":"0 0 2 * * ?","executor_handler":"h","glue_type":"BEAN","trigger_status":1';
     const before = fromXxl([{ path: "x.json", text: `[{${row}}]` }], utc);
     expect(tasksOf(before).h).toMatchObject({
@@ -60,7 +60,7 @@ describe("XXL-JOB", () => {
     });
   });
 
-  it("lets what waits in an executor's queue wait as long as it did there, whatever the strategy for late triggers", () => {
+  it("a run in an executor's queue waits as long as in XXL-JOB, whatever the misfire strategy", () => {
     const of = (block: string) => {
       const row = `"id":1,"job_cron":"0 0 2 * * ?","executor_handler":"h","glue_type":"BEAN","trigger_status":1,"misfire_strategy":"DO_NOTHING","executor_block_strategy":"${block}"`;
       return tasksOf(fromXxl([{ path: "x.json", text: `[{${row}}]` }], utc)).h;
@@ -69,7 +69,7 @@ describe("XXL-JOB", () => {
     expect(of("DISCARD_LATER")).toMatchObject({ overlap: "skip", misfire: { policy: "skip", after: "5s" } });
   });
 
-  it("runs the whole of a shell script, also after a program that reads standard input", () => {
+  it("runs all of a shell script, even after a program that reads standard input", () => {
     const script = 'cat\necho "$# $1"\nexit 3\n';
     const row = { id: 1, glue_type: "GLUE_SHELL", glue_source: script, executor_param: "-x a", schedule_type: "NONE" };
     const [task] = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc).tasks;
@@ -84,7 +84,7 @@ describe("XXL-JOB", () => {
   it.each([
     [131_071, 1],
     [131_072, 0],
-  ])("a shell script of %s bytes is %s task: no argument is longer", (bytes, tasks) => {
+  ])("a shell script of %s bytes gives %s task, because arguments are limited in length", (bytes, tasks) => {
     const row = { id: 1, glue_type: "GLUE_SHELL", glue_source: "#".repeat(bytes), schedule_type: "NONE" };
     const found = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc);
     expect(found.tasks).toHaveLength(tasks);
@@ -104,14 +104,14 @@ describe("XXL-JOB", () => {
   it.each([
     ["named, in another order", since23.toReversed(), true],
     ["in the table's order", since23, false],
-  ])("reads a dump as it reads JSON: columns %s", (_, columns, named) => {
+  ])("reads a dump in the same way as JSON: columns %s", (_, columns, named) => {
     const text = `-- MySQL dump\n${insert("xxl_job_group", groupRows ?? [], Object.keys(groupRows?.[0] ?? {}), named)}${insert("xxl_job_info", infoRows ?? [], columns, named)}`;
     const dumped = fromXxl([{ path: "x.sql", text }], { ...utc, zone: "Asia/Shanghai" });
     const { tasks, remarks } = fromXxl([sample("xxl_job_info.json")], { ...utc, zone: "Asia/Shanghai" });
     expect({ tasks: dumped.tasks, remarks: dumped.remarks }).toEqual({ tasks, remarks });
   });
 
-  it("reads dumps of before 2.3 in their table's order, and tells one that it cannot read", () => {
+  it("reads dumps from before version 2.3 by the table's column order, and reports an unreadable dump", () => {
     const old = `INSERT INTO xxl_job_info VALUES (7,1,'0 0 3 * * ?','night','2019-01-01','2019-01-01','li','','FIRST','nightly','','SERIAL_EXECUTION',0,0,'BEAN','','','2019-01-01','')`;
     for (const text of [old, `${old.slice(0, -1)},1,0,0)`]) {
       const [task] = fromXxl([{ path: "x.sql", text }], utc).tasks;
@@ -124,7 +124,7 @@ describe("XXL-JOB", () => {
     ]);
   });
 
-  it("has the description of a row of 3.4, which calls it name", () => {
+  it("reads the description from the column name, as in version 3.4", () => {
     const row = { id: 1, name: "nightly report", executor_handler: "report", schedule_type: "CRON" };
     const rows = [{ ...row, schedule_conf: "0 0 3 * * ?", glue_type: "BEAN", trigger_status: 1 }];
     const found = fromXxl([{ path: "a.json", text: JSON.stringify(rows) }], utc);
@@ -151,7 +151,7 @@ describe("XXL-JOB", () => {
 describe("Kubernetes", () => {
   const found = importKubernetes([sample("cronjobs.yaml")], utc);
 
-  it("carries schedule and zone, concurrency, deadlines, tries and the one container's command over", () => {
+  it("imports schedule, zone, concurrency, deadlines, retries and the command of the only container", () => {
     readable(found);
     const tasks = tasksOf(found);
     expect(tasks["storage/nightly-backup"]).toEqual({
@@ -171,7 +171,7 @@ describe("Kubernetes", () => {
     expect(tasks.crunch).toMatchObject({ schedule: { cron: "@daily", zone: "Asia/Tokyo" }, route: { shards: 5 } });
   });
 
-  it("tells what is lost and what cannot be", () => {
+  it("reports lost fields, and entries that cannot be imported", () => {
     expect(told(found, "problem")).toEqual([expect.stringContaining("never: cron")]);
     expect(told(found, "note")).toContain("ConfigMap backup-settings: is no CronJob, and was passed over");
     expect(told(found, "lost")).toEqual(
@@ -187,7 +187,7 @@ describe("Kubernetes", () => {
     ]);
   });
 
-  it("says which variables a worker must allow; a shell may have any", () => {
+  it("reports which variables a worker must allow; a shell may have any variable", () => {
     const cronOf = (program: string) =>
       `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@daily", jobTemplate: { spec: { template: { spec: { containers: [{ command: [${program}], env: [{ name: PYTHONUNBUFFERED, value: "1" }, { name: TARGET, value: eu }] }] } } } } }`;
     const of = (program: string) => importKubernetes([{ path: "x.yaml", text: cronOf(program) }], utc);
@@ -204,14 +204,14 @@ describe("Kubernetes", () => {
     ["*/60 * * * *", "0 * * * *"],
     ["5-50/60 */25 * * *", "5 0 * * *"],
     ["0 0 */32 */12 */7", "0 0 1 1 0"],
-  ])("a step that leads beyond its field, %s, is %s", (given, cron) => {
+  ])("a step beyond the end of its field, %s, becomes %s", (given, cron) => {
     const text = `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "${given}" }\n`;
     const found = importKubernetes([{ path: "a.yaml", text }], utc);
     expect(tasksOf(found).a?.schedule).toEqual({ cron, zone: "UTC" });
     expect(told(found, "note")).toContain(`a: ${given} means ${cron}: a step that is longer than its field`);
   });
 
-  it("tells a Helm template as one", () => {
+  it("reports a Helm template as such", () => {
     const template = "{{- if .Values.on }}\nkind: CronJob\nmetadata: { name: {{ .Release.Name }} }\n{{- end }}\n";
     for (const text of [template, "kind: CronJob\nmetadata:\n  name: {{ .Release.Name }}\n"])
       expect(importKubernetes([{ path: "a.yaml", text }], utc).remarks).toMatchObject([
@@ -226,7 +226,7 @@ describe("Kubernetes", () => {
     expect(told(importKubernetes([{ path: "a.yaml", text: args }], utc), "problem")).toEqual([]);
   });
 
-  it("reads @every, and says what Indexed and Forbid do together", () => {
+  it("reads @every, and reports the effect of Indexed together with Forbid", () => {
     const text = `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@every 1h30m", concurrencyPolicy: Forbid, jobTemplate: { spec: { completions: 2, completionMode: Indexed, template: { spec: { containers: [{ command: [a] }] } } } } }`;
     const every = importKubernetes([{ path: "x.yaml", text }], utc);
     expect(tasksOf(every).a).toMatchObject({ schedule: { every: "1h30m" }, overlap: "skip" });
@@ -234,7 +234,7 @@ describe("Kubernetes", () => {
   });
 });
 
-describe("a star with a step in a day field, beside another day field", () => {
+describe("a star with a step in one day field, and a value in the other", () => {
   it.each([
     ["0 0 */2 * 1", "0 0 1-31/2 * 1"],
     ["0 0 1 * */2", "0 0 1 * 0-6/2"],
@@ -245,7 +245,7 @@ describe("a star with a step in a day field, beside another day field", () => {
     ["0 0 */2,* * 1", "0 0 */2,* * 1"],
     ["*/5 */2 3 */4 1", "*/5 */2 3 */4 1"],
     ["@daily", "@daily"],
-  ])("%s is %s, for Kubernetes, BullMQ and pg-boss", (theirs, ours) => {
+  ])("%s becomes %s for Kubernetes, BullMQ and pg-boss", (theirs, ours) => {
     const manifest = `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "${theirs}", jobTemplate: {} }`;
     const found = [
       importKubernetes([{ path: "a.yaml", text: manifest }], utc),
@@ -255,7 +255,7 @@ describe("a star with a step in a day field, beside another day field", () => {
     for (const each of found) expect(tasksOf(each).a?.schedule).toEqual({ cron: ours, zone: "UTC" });
   });
 
-  it("with seconds too: on odd days, and on Mondays", () => {
+  it("with a seconds field it also means odd days and Mondays", () => {
     const text = JSON.stringify([{ key: "a", pattern: "0 0 0 */2 * 1", tz: "UTC" }]);
     const written = tasksOf(importBullmq([{ path: "a.json", text }], utc)).a;
     const slots = nextSlots(readWritten("a", written).schedule, Date.UTC(2026, 5, 30), 5);
@@ -271,20 +271,20 @@ describe("BullMQ", () => {
     [{ every: 5_000, endDate: 1_262_304_000_000 }, "ended at 2010-01-01T00:00:00.001Z"],
     [{ pattern: "0 4 * * *", tz: "UTC", endDate: past }, "ended at 2010-01-01T00:00:00.001Z"],
     [{ every: 5_000, limit: 3, iterationCount: 3 }, `ended at ${now}`],
-  ])("what is over stands still: %j", (row, why) => {
+  ])("an ended scheduler is imported without its schedule: %j", (row, why) => {
     const found = importBullmq([{ path: "a.json", text: JSON.stringify([{ key: "a", ...row }]) }], utc);
     expect(tasksOf(found)).toEqual({ a: {} });
     expect(told(found, "note")).toEqual([`a: ${why}, so it is imported without its schedule`]);
     expect(told(found, "lost")).toEqual([]);
   });
 
-  it("tells a beginning or an end that is no time", () => {
+  it("reports a start or end date that is not a time", () => {
     const row = { key: "a", every: 5_000, startDate: "soon", endDate: null };
     const found = importBullmq([{ path: "a.json", text: JSON.stringify([row]) }], utc);
     expect(told(found, "lost")).toEqual(['a: its startDate "soon", which is no time']);
   });
 
-  it("carries schedulers of several queues over, old ones too", () => {
+  it("imports schedulers of several queues, including those of older versions", () => {
     readable(found);
     expect(tasksOf(found)).toEqual({
       "daily-digest": {
@@ -307,7 +307,7 @@ describe("BullMQ", () => {
     });
   });
 
-  it("tells what is lost and what cannot be", () => {
+  it("reports lost fields, and entries that cannot be imported", () => {
     expect(told(found, "problem")).toEqual(["odd: it has neither a pattern nor every"]);
     expect(told(found, "lost")).toEqual([
       "daily-digest: its option removeOnComplete: true",
@@ -323,7 +323,7 @@ describe("BullMQ", () => {
 describe("pg-boss", () => {
   const found = importPgBoss([sample("pg-boss-schedules.json")], utc);
 
-  it("carries zone, data, retries, expiry and what is done about missed ones over", () => {
+  it("imports zone, data, retries, expiry and the handling of missed schedules", () => {
     readable(found);
     expect(tasksOf(found)).toEqual({
       "notification-abc": {
@@ -349,7 +349,7 @@ describe("pg-boss", () => {
     });
   });
 
-  it("tells what is lost, what is assumed and what cannot be", () => {
+  it("reports lost fields, assumptions, and entries that cannot be imported", () => {
     expect(told(found, "problem")).toEqual(["workflow:w1: its recurrence is of the kind rrule"]);
     expect(told(found, "lost")).toEqual([
       'notification-abc: its option singletonKey: "abc"',
@@ -358,7 +358,7 @@ describe("pg-boss", () => {
     expect(told(found, "note")).toContainEqual(expect.stringContaining("2 retries and 15 minutes are taken"));
   });
 
-  it("names what cannot be a name, or is taken, otherwise", () => {
+  it("replaces names that are invalid or already taken", () => {
     const rows = ["a b", "a-b", "!", ""].map((name) => ({ name, cron: "0 3 * * *" }));
     const odd = importPgBoss([{ path: "x", text: JSON.stringify(rows) }], utc);
     expect(odd.tasks.map(({ name }) => name)).toEqual(["a-b", "a-b-2", "task", "task-2"]);

@@ -7,7 +7,7 @@ const { text } = sample("quartz.sql");
 const dump = (changed: string) => importQuartz([{ path: "dump.sql", text: changed }], utc);
 
 describe("Quartz's JDBC tables", () => {
-  it("carry state, class, recovery, overlap and misfire instructions over", () => {
+  it("give state, class, recovery, overlap and misfire instructions", () => {
     const found = dump(text);
     expect(tasksOf(found)["billing.settle:weekdays"]).toEqual({
       description: "Settle accounts",
@@ -18,17 +18,20 @@ describe("Quartz's JDBC tables", () => {
     expect(told(found, "note")).toContain("billing.settle:night: stands still, so it is imported without its schedule");
   });
 
-  it.each(["COMPLETE", "ERROR", "PAUSED_BLOCKED"])("a trigger in the state %s stands still", (state) => {
-    expect(tasksOf(dump(text.replaceAll("'WAITING'", `'${state}'`))).sweep).not.toHaveProperty("schedule");
-  });
+  it.each(["COMPLETE", "ERROR", "PAUSED_BLOCKED"])(
+    "a trigger in the state %s is imported without its schedule",
+    (state) => {
+      expect(tasksOf(dump(text.replaceAll("'WAITING'", `'${state}'`))).sweep).not.toHaveProperty("schedule");
+    },
+  );
 
-  it("a paused group stands still, whatever its triggers say", () => {
+  it("a paused group is imported without its schedules, whatever the state of its triggers", () => {
     const paused = `${text}\nINSERT INTO QRTZ_PAUSED_TRIGGER_GRPS VALUES ('main','billing');`;
     const standing = Object.entries(tasksOf(dump(paused))).filter(([, written]) => !("schedule" in written));
     expect(standing.map(([name]) => name)).toEqual(["billing.settle:weekdays", "billing.settle:night"]);
   });
 
-  it("what has ended or fired for the last time stands still, and data is told", () => {
+  it("ended triggers are imported without their schedule, and unreadable data is reported", () => {
     const ended = text.replace("1600000000000,0,NULL,2", "1600000000000,1700000000000,NULL,2");
     expect(tasksOf(dump(ended))["billing.settle:weekdays"]).not.toHaveProperty("schedule");
     const repeated = text.replace("'DEFAULT',-1,60000", "'DEFAULT',5,60000");
@@ -38,7 +41,7 @@ describe("Quartz's JDBC tables", () => {
     ]);
   });
 
-  it("are read from a dump of PostgreSQL as from one of MySQL", () => {
+  it("are read from a PostgreSQL dump as from a MySQL dump", () => {
     const copy = (table: string, columns: string, rows: string[]) =>
       `COPY public.${table} (${columns}) FROM stdin;\n${rows.map((row) => row.split(",").join("\t")).join("\n")}\n\\.\n`;
     const key = "sched_name, trigger_name, trigger_group";
@@ -62,15 +65,15 @@ describe("Quartz's JDBC tables", () => {
     });
   });
 
-  it("a dump that cannot be read is a problem with its line", () => {
+  it("an unreadable dump is a problem with its line", () => {
     expect(told(dump("INSERT INTO QRTZ_TRIGGERS VALUES (1, 2);"), "problem")).toEqual([
       ": dump.sql is no SQL that can be read: line 1: a row of qrtz_triggers has 2 values, and its columns are not known",
     ]);
   });
 });
 
-describe("COPY of PostgreSQL", () => {
-  it("gives rows with their escapes and nulls, and leaves the rest of the text", () => {
+describe("PostgreSQL's COPY", () => {
+  it("gives rows with escapes and nulls resolved, and returns the rest of the text", () => {
     const { rows, rest } = rowsOfCopy('a;\nCOPY "public"."T" (x, "Y") FROM stdin;\n1\\t2\t\\N\n\\\\\tz\n\\.\nb;\n');
     expect([...rows]).toEqual([
       [

@@ -6,7 +6,7 @@ import { quartzCron } from "./quartz-cron.ts";
 describe("Quartz", () => {
   const found = importQuartz([sample("quartz.properties"), sample("quartz_data.xml")], utc);
 
-  it("gives each trigger a task, with data of both, zone, misfire and recovery", () => {
+  it("imports each trigger as a task, with the data of trigger and detail, zone, misfire and recovery", () => {
     readable(found);
     const tasks = tasksOf(found);
     expect(Object.keys(tasks)).toEqual([
@@ -34,7 +34,7 @@ describe("Quartz", () => {
     });
   });
 
-  it("tells what is lost and what cannot be", () => {
+  it("reports lost fields, and entries that cannot be imported", () => {
     expect(told(found, "problem")).toEqual([
       "orphan: its job Nobody is not in these files",
       "Heartbeat:monthly: an interval in MONTH has no fixed length",
@@ -57,7 +57,7 @@ describe("Quartz", () => {
     ["MISFIRE_INSTRUCTION_RESCHEDULE_NEXT_WITH_REMAINING_COUNT", "simple", "skip"],
     ["MISFIRE_INSTRUCTION_RESCHEDULE_NOW_WITH_EXISTING_REPEAT_COUNT", "simple", "fire_once"],
     ["5", "simple", "skip"],
-  ])("misfire instruction %s of a %s trigger is %s", (instruction, kind, policy) => {
+  ])("misfire instruction %s of a %s trigger becomes %s", (instruction, kind, policy) => {
     const when =
       kind === "cron"
         ? "<cron-expression>0 0 12 * * ?</cron-expression>"
@@ -80,7 +80,7 @@ describe("Quartz", () => {
     ["9026-07-01T09:00:00", "", undefined],
     ["tomorrow", "", undefined],
     ["2026-07-01T09:00:00", "Mars/Base", undefined],
-  ])("start-time %s in %s, on a machine in Berlin, is %s", (start, zone, instant) => {
+  ])("start-time %s in zone %s, read on a machine in Berlin, is %s", (start, zone, instant) => {
     const said = `<job-name>a</job-name><start-time>${start}</start-time>${zone && `<time-zone>${zone}</time-zone>`}`;
     const repeats = "<repeat-count>-1</repeat-count><repeat-interval>60000</repeat-interval>";
     const triggers = [`<simple>${said}</simple>`, `<simple>${said}${repeats}</simple>`];
@@ -117,7 +117,7 @@ describe("Quartz", () => {
     ["its five repeats", simple(`<start-time>${past}</start-time>`, 5), "ended at 2010-01-01T00:05:00.001Z"],
     ["its one time", simple(`<start-time>${past}</start-time>`, 0), "has no slot left"],
     ["a cron's years", cron("", "0 0 9 1 1 ? 2010-2012"), "has no slot left"],
-  ])("what is over stands still: %s", (_, trigger, why) => {
+  ])("an ended trigger is imported without its schedule: %s", (_, trigger, why) => {
     const found = quartz(trigger);
     readable(found);
     expect(tasksOf(found).a).toBeDefined();
@@ -135,7 +135,7 @@ describe("Quartz", () => {
       { from: "2031-01-01T00:00:00.000Z", until: "2031-01-01T00:02:00.000Z" },
     ],
     [simple(`<start-time>${coming}</start-time>`, 0), { at: "2031-01-01T00:00:00.000Z" }],
-  ])("what begins later, or ends, has no slots outside: %s", (trigger, bounds) => {
+  ])("a trigger with a start or an end has no slots outside: %s", (trigger, bounds) => {
     const found = quartz(trigger);
     readable(found);
     const schedule = tasksOf(found).a?.schedule as Record<string, string> | undefined;
@@ -148,7 +148,7 @@ describe("Quartz", () => {
     ["end-time", "2030-02-30T09:00:00"],
     ["start-time", "tomorrow"],
     ["start-time", "9026-01-01T00:00:00Z"],
-  ])("a cron whose %s is %s is not imported: it would fire outside", (name, time) => {
+  ])("a cron whose %s is %s is not imported, because it would fire outside its bounds", (name, time) => {
     const found = quartz(cron(`<${name}>${time}</${name}>`));
     expect([found.tasks, told(found, "problem")]).toEqual([[], [expect.stringMatching(/^a: /)]]);
   });
@@ -163,18 +163,18 @@ describe("Quartz", () => {
     ],
     [simple(`<start-time>${coming}</start-time>`, 3), "fire_once"],
     [simple("<misfire-instruction>3</misfire-instruction>", -1), "fire_once"],
-  ])("Quartz.NET's names, and what smart means of each kind: %s", (trigger, policy) => {
+  ])("reads Quartz.NET's names, and resolves the smart misfire policy for each kind: %s", (trigger, policy) => {
     expect(quartz(trigger).tasks[0]?.written.misfire).toMatchObject({ policy });
   });
 
-  it("names Quartz.NET's type, and how many crons are taken to be in which zone", () => {
+  it("names Quartz.NET's type, and counts the crons without a zone with the zone assumed for them", () => {
     const notes = told(quartz(cron(""), "<job-type>Acme.Jobs.First, Acme</job-type>"), "note");
     expect(notes).toContain("a: runs the .NET type Acme.Jobs.First, Acme");
     expect(notes).toContain(": cron triggers without time-zone: 1; they are taken to mean UTC");
     expect(told(quartz(cron("<time-zone>Asia/Tokyo</time-zone>")), "note").join()).not.toContain("time-zone");
   });
 
-  it("reads Quartz 1, whose details and triggers stand within each job", () => {
+  it("reads Quartz 1, where details and triggers are nested in each entry", () => {
     const detail =
       "<name>Due</name><group>G</group><job-class>a.Due</job-class><job-data-map><entry><key>k</key><value>v</value></entry></job-data-map>";
     const trigger =
@@ -188,7 +188,7 @@ describe("Quartz", () => {
     expect(told(found, "note")).toContain("G.Due: runs the Java class a.Due");
   });
 
-  it("reads nothing but the text: no entity, no file, nothing half-closed", () => {
+  it("reads only the text itself: no entities, no files, no unclosed elements", () => {
     const hostile =
       '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><schedule><job><name>&f;</name></job></schedule>';
     for (const text of [hostile, "<schedule><job>", "", "{}", "<html/>"])
@@ -212,7 +212,7 @@ describe("Quartz's cron", () => {
     ["0 0 12 LW * ? 2027", "0 0 12 LW * ? 2027"],
     ["0 0 12 ? * 9", "0 0 12 ? * 9"],
     ["0 12 * * 2", "0 12 * * 2"],
-  ])("%s is %s", (theirs, ours) => {
+  ])("%s becomes %s", (theirs, ours) => {
     expect(quartzCron(theirs)).toBe(ours);
   });
 });

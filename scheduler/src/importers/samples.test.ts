@@ -69,7 +69,7 @@ describe.each(samples)("the sample of %s", (_, from, paths, expected) => {
     return cron ?? every ?? at;
   };
 
-  it("is imported whole, and can be applied as it is written", () => {
+  it("is imported completely, and the written file can be applied", () => {
     readable(found);
     expect(told(found, "problem")).toEqual([]);
     expect(Object.fromEntries(found.tasks.map(({ name, written }) => [name, timeOf(written.schedule)]))).toEqual(
@@ -77,7 +77,7 @@ describe.each(samples)("the sample of %s", (_, from, paths, expected) => {
     );
   });
 
-  it("fires when its source does; only Jenkins' H has nothing to compare with", () => {
+  it("fires when its source does; only Jenkins' H cannot be compared", () => {
     const outcomes = found.tasks.map((task) => compareTask(task, utc.nowMs, 20));
     expect(outcomes.filter(({ outcome }) => outcome !== "same").map(({ name }) => name)).toEqual(
       expected["jenkins-2"] ? ["jenkins-2"] : [],

@@ -6,7 +6,7 @@ const read = (text: string, columns: readonly string[] = ["id", "name"]) =>
   rowsOfSql(text, new Map([["t", (count) => (count === columns.length ? columns : undefined)]])).get("t");
 
 describe("rows of a dump", () => {
-  it("are those of the tables that are asked for, however the INSERT is written", () => {
+  it("are those of the requested tables, however the INSERT is written", () => {
     const dump = `-- MySQL dump
 /*!40101 SET NAMES utf8mb4 */;
 DROP TABLE IF EXISTS \`t\`;
@@ -28,14 +28,14 @@ REPLACE INTO t VALUES (-5.5, now()); # a comment with 'quotes
     ]);
   });
 
-  it("have their columns from CREATE TABLE, and where there is none by how many they are", () => {
+  it("have the columns of CREATE TABLE; without it, the columns follow from their number", () => {
     expect(
       read("CREATE TABLE IF NOT EXISTS s.t (name text, id int, KEY k (id)); INSERT INTO t VALUES ('a', 1)"),
     ).toEqual([{ name: "a", id: 1 }]);
     expect(read("INSERT INTO t VALUES (1, 'a')")).toEqual([{ id: 1, name: "a" }]);
   });
 
-  it("have any text, as MySQL writes it", () => {
+  it("contain any text that MySQL can write", () => {
     const escaped: Record<string, string> = {
       "\\": "\\\\",
       "'": "\\'",
@@ -60,11 +60,11 @@ REPLACE INTO t VALUES (-5.5, now()); # a comment with 'quotes
     ["INSERT INTO t VALUES (1, 'a'),\n(1, 'a', 3)", "line 2: a row of t has 3 values, and its columns are not known"],
     ["INSERT INTO t (id) VALUES (1, 'a')", "line 1: a row of t has 2 values, and its columns are not known"],
     ["INSERT INTO t\nSELECT 1, 'a'", "line 2: an INSERT into t has no VALUES"],
-  ])("that cannot be read are told with their line: %j", (text, why) => {
+  ])("are reported with their line if unreadable: %j", (text, why) => {
     expect(() => read(text)).toThrow(why);
   });
 
-  it("are read, or told, whatever the text", () => {
+  it("are read or reported, whatever the text", () => {
     const piece = fc.constantFrom(
       ..."INSERT INTO t VALUES ( ) , ; ' \" ` \\ 1 -- # /* */ CREATE TABLE NULL a.t \n".split(" "),
     );

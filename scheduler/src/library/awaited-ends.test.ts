@@ -64,7 +64,7 @@ class Ends {
 /** Waits 5 ms, by which time all asynchronous work that has begun has finished or waits for the test. */
 const quiet = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-test("is told by a signal, and asks once for all that a signal names", async () => {
+test("an awaited end is received through a signal, with one query for all runs in the signal", async () => {
   const stage = new Ends();
   const told = Promise.all([1, 2, 3].map((id) => stage.ends.wait(id, 0)));
   await quiet();
@@ -77,7 +77,7 @@ test("is told by a signal, and asks once for all that a signal names", async () 
   expect(stage.asked - before).toBe(1);
 });
 
-test("a run that ends while it is put down is found a moment later, and one whose signal was lost within five seconds", async () => {
+test("a run that ends during registration is found a moment later, and one with a lost signal within 5 s", async () => {
   const stage = new Ends();
   stage.onAsked = () => stage.over.add(1);
   const first = stage.ends.wait(1, 0);
@@ -93,7 +93,7 @@ test("a run that ends while it is put down is found a moment later, and one whos
   expect((await second).result).toBe(2);
 });
 
-test("signals that were lost are made up for when they are heard again", async () => {
+test("lost signals are made up for once signals are received again", async () => {
   const stage = new Ends();
   const told = stage.ends.wait(7, 0);
   await quiet();
@@ -102,7 +102,7 @@ test("signals that were lost are made up for when they are heard again", async (
   expect((await told).result).toBe(7);
 });
 
-test("while the store is away it is asked again, and nobody is told anything", async () => {
+test("while the store is away, the query is repeated and no wait ends", async () => {
   const stage = new Ends();
   stage.away = true;
   stage.over.add(1);
@@ -118,7 +118,7 @@ test("while the store is away it is asked again, and nobody is told anything", a
   await told;
 });
 
-test("ten thousand who wait cost ten statements each five seconds, and are put down again each minute", async () => {
+test("ten thousand waits cost ten statements every 5 s, and are registered again each minute", async () => {
   const stage = new Ends();
   const waits: Promise<RunEnd>[] = [];
   for (let id = 1; id <= 10_000; id++) waits.push(stage.ends.wait(id, 0));
@@ -135,7 +135,7 @@ test("ten thousand who wait cost ten statements each five seconds, and are put d
   expect((await ends).every(({ status }) => status === "rejected")).toBe(true);
 });
 
-test("who gives up is waited for no longer, others of the run go on; a second after the last one signals are not heard", async () => {
+test("aborting one wait leaves the run's other waits; 1 s after the last wait the listener is removed", async () => {
   const stage = new Ends();
   const given = new AbortController();
   const gives = expect(stage.ends.wait(1, 0, given.signal)).rejects.toThrow("enough");
@@ -159,7 +159,7 @@ test("who gives up is waited for no longer, others of the run go on; a second af
   await expect(stage.ends.wait(3, 0)).rejects.toThrow("stopped");
 });
 
-test("an error of the store is told to those whose runs were asked for", async () => {
+test("an error of the store goes to the waits whose runs were queried", async () => {
   const stage = new Ends();
   stage.onAsked = () => {
     throw new CarillonError("STORE_REFUSED", "no right");

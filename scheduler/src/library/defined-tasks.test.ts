@@ -44,7 +44,7 @@ function stage() {
 it.each([
   ["of a task that another process defines", "byName far"],
   ["of a task that this process defines", "saveAll far"],
-])("10,000 who ask at once for the number %s ask the store once", async (_, question) => {
+])("10,000 concurrent callers that need the number %s cause one store query", async (_, question) => {
   const { asked, answers, registry } = stage();
   const defined = new DefinedTasks();
   if (question.startsWith("saveAll"))
@@ -57,7 +57,7 @@ it.each([
   expect(asked).toEqual([question]);
 });
 
-it("a failure is told to all who share it, and the next one asks anew", async () => {
+it("a failure goes to all callers that share the query, and the next call queries again", async () => {
   const { asked, answers, registry } = stage();
   const defined = new DefinedTasks();
   const all = Promise.allSettled([defined.taskId("far", registry), defined.taskId("far", registry)]);
@@ -72,7 +72,7 @@ it("a failure is told to all who share it, and the next one asks anew", async ()
   expect(asked).toEqual(["byName far", "byName far"]);
 });
 
-it("a payload that the schema refuses of each slot, or of each run after another, is found before one fails", async () => {
+it("a payload that the schema would refuse in every slot, or in every chained run, is found at definition", async () => {
   const check = (options: TaskOptions) => {
     const defined = new DefinedTasks();
     defined.add({
@@ -90,7 +90,7 @@ it("a payload that the schema refuses of each slot, or of each run after another
   await check({ slotPayload: 7 });
 });
 
-it("says once which tasks another release defines", async () => {
+it("warns once which tasks another release defines", async () => {
   const lines: [object, string][] = [];
   const warn = (fields: object, message: string) => void lines.push([fields, message]);
   const { registry } = stage();

@@ -5,7 +5,7 @@ import { payloadText, validateKept, validatePayload } from "./payload.ts";
 const schema = z.object({ ledger: z.string(), lines: z.array(z.object({ amount: z.number() })).default([]) });
 
 describe("payloads against their schema", () => {
-  it("come out as the schema makes them", async () => {
+  it("are returned as the schema transforms them", async () => {
     expect(await validatePayload(schema, { ledger: "eu" }, "settle")).toEqual({ ledger: "eu", lines: [] });
     const later = z.string().transform(async (text) => text.length);
     expect(await validatePayload(later, "four", "t")).toBe(4);
@@ -19,14 +19,14 @@ describe("payloads against their schema", () => {
     });
   });
 
-  it("say what to do when there was none", async () => {
+  it("are refused with a hint if there was none", async () => {
     await expect(validatePayload(schema, undefined, "t")).rejects.toMatchObject({
       hint: expect.stringContaining("slotPayload"),
     });
     await expect(validatePayload(schema, 7, "t")).rejects.toMatchObject({ hint: "" });
   });
 
-  it("are checked on their way in as the JSON that a worker is given", async () => {
+  it("are checked when enqueued, in the JSON form that a worker receives", async () => {
     const date = z.object({ when: z.date() });
     await expect(payloadText(date, { when: new Date(0) }, "t")).rejects.toMatchObject({
       code: "PAYLOAD_INVALID",
@@ -39,7 +39,7 @@ describe("payloads against their schema", () => {
     expect(await payloadText(z.string().nullable(), null, "t")).toBe("null");
   });
 
-  it("that the store has as null are none, or null where the schema wants that", async () => {
+  it("that are null in the store count as missing, or as null if the schema accepts null", async () => {
     expect(await validateKept(z.string().nullable(), null, "t")).toBeNull();
     expect(await validateKept(z.string().nullable().default("x"), null, "t")).toBe("x");
     expect(await validateKept(z.string().nullish(), null, "t")).toBeUndefined();

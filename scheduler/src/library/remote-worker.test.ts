@@ -23,7 +23,7 @@ function loaded(entry: URL, found = new Set<string>()): Set<string> {
   return found;
 }
 
-test("carillon/worker loads neither pg nor a coordination service nor the server", () => {
+test("carillon/worker loads neither pg, nor a coordination service, nor the server", () => {
   const all = [...loaded(new URL("./remote-worker.ts", import.meta.url))];
   const files = all.filter((one) => one.startsWith("file:")).map((one) => fileURLToPath(one));
   expect(files.length).toBeGreaterThan(20);

@@ -3,7 +3,7 @@ import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import type { Store } from "../store/store.ts";
 import { Runs } from "./runs.ts";
 
-it("lists and counts a run once that ends while the list is read", async () => {
+it("lists and counts a run once if it ends while the list is read", async () => {
   const place = { phase: "ended", atMs: 1, runId: 1 };
   const pages = [
     {

@@ -13,7 +13,7 @@ import { taskType } from "./task-type.ts";
 
 const handleTo = (runId: number) => new EnqueuedRun({ runId, created: true }, {} as never);
 
-it("a payload is needed where the task needs one, and may be left out elsewhere", () => {
+it("a payload is required if the task requires one, and optional otherwise", () => {
   type Arguments<Input> = [Parameters<Task<Input>["run"]>, Parameters<Task<Input>["enqueue"]>];
   type Optional<Input> = [[payload?: Input], [payload?: Input, options?: EnqueueOptions]];
   type Needed<Input> = [[payload: Input], [payload: Input, options?: EnqueueOptions]];
@@ -30,7 +30,7 @@ it("a payload is needed where the task needs one, and may be left out elsewhere"
   expectTypeOf<["a", ScheduleSpec, { payload: string }]>().toExtend<Scheduled<string>>();
 });
 
-it("one that is left out is none", async () => {
+it("an omitted payload is no payload", async () => {
   const asked: unknown[][] = [];
   const doing = {
     enqueue: async (...given: unknown[]) => handleTo(asked.push(given)),
@@ -51,7 +51,7 @@ it("one that is left out is none", async () => {
   ]);
 });
 
-it("a result has the type of what the handler returns, as JSON has it", () => {
+it("a result has the type of the handler's return value after JSON", () => {
   type Of<Returned> = ResultOf<Returned>;
   expectTypeOf<Of<number>>().toEqualTypeOf<number>();
   expectTypeOf<Of<void>>().toEqualTypeOf<null>();

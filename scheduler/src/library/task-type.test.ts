@@ -12,7 +12,7 @@ const settle = taskType("settle", {
 const plain = taskType<{ n: number }, Date>("plain");
 
 describe("a task's type", () => {
-  it("has a name that a task may have, and checks payloads by its schema", () => {
+  it("has a valid task name, and checks payloads with its schema", () => {
     expect(settle.name).toBe("settle");
     expect(plain.payload).toBeUndefined();
     expect(() => taskType("no name!")).toThrow(expect.objectContaining({ code: "TASK_INVALID" }));

@@ -20,8 +20,8 @@ const refusal = (code: string) => ({
   refused: [{ ...asking, part: "spawn" as const, status: 409, code, message: "no" }],
 });
 
-describe("what a handler asks for over HTTP", () => {
-  test("inputs are read page by page, each after the last of the one before", async () => {
+describe("a handler's requests over HTTP", () => {
+  test("inputs are read page by page, each page after the last input of the previous one", async () => {
     const input = (runId: number) => ({
       runId,
       task: "t",
@@ -39,7 +39,7 @@ describe("what a handler asks for over HTTP", () => {
     expect(asked.map(({ inputsOf }) => inputsOf?.afterRunId)).toEqual([0, 2, 4]);
   });
 
-  test("children go in requests that a server reads, by count and by bytes, and come back in order", async () => {
+  test("children are sent in requests of limited count and size, and are returned in order", async () => {
     let made = 0;
     const { asked, flow } = served(({ spawns = [] }) => ({
       spawned: spawns.map(({ children }) => ({
@@ -64,7 +64,7 @@ describe("what a handler asks for over HTTP", () => {
     expect(sizes().reduce<number>((sum, size) => sum + Number(size), 0)).toBe(40);
   });
 
-  test("a claim that is not its own any more is a stale fence to its handler, whatever the server calls it", async () => {
+  test("a lost claim is a stale fence for its handler, whatever error the server returns", async () => {
     for (const code of ["FENCE_STALE", "CLAIM_FOREIGN", "RUN_UNKNOWN"]) {
       const { flow } = served(() => refusal(code));
       await expect(flow.spawn(asking, [{ taskId: 0, key: "a", payload: null }])).rejects.toMatchObject({

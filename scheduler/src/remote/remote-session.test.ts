@@ -49,7 +49,7 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
   return session.sessionId;
 }
 
-it("gives a server that has just begun itself time to find out that the name's holder is gone", async () => {
+it("gives a server that has just started time to detect that the name's holder is gone", async () => {
   // Simulates a power cut: no server responds for a long time, and the first server that responds accepts the name only after the
   // former session has expired.
   const says = [
@@ -60,7 +60,7 @@ it("gives a server that has just begun itself time to find out that the name's h
   expect(await joining(says)).toBe(7);
 });
 
-it("counts anew when the servers were away once more", async () => {
+it("restarts that time when the servers were away again", async () => {
   const again = [
     [10_000, "SERVER_UNREACHABLE"],
     [15_000, "NODE_NAME_TAKEN"],
@@ -69,6 +69,6 @@ it("counts anew when the servers were away once more", async () => {
   expect(await joining([[0, "NODE_NAME_TAKEN"], [4_000, "SERVER_UNREACHABLE"], ...again])).toBe(7);
 });
 
-it("gives up where the name's holder shows that it lives", async () => {
+it("gives up if the name's holder is alive", async () => {
   await expect(joining([[0, "NODE_NAME_TAKEN"]])).rejects.toMatchObject({ code: "NODE_NAME_TAKEN" });
 });

@@ -3,13 +3,13 @@ import { dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
 
-describe("when an enqueued run is due", () => {
+describe("the due time of an enqueued run", () => {
   it.each<[EnqueueOptions, number]>([
     [{}, nowMs],
     [{ in: "1d" }, nowMs + 86_400_000],
     [{ at: 0 }, 0],
     [{ at: new Date("2200-12-31T23:59:59.999Z") }, Date.UTC(2201, 0, 1) - 1],
-  ])("%o is taken", (options, dueMs) => {
+  ])("%o is accepted", (options, dueMs) => {
     expect(dueOfEnqueue(options, nowMs)).toBe(dueMs);
   });
 

@@ -6,13 +6,13 @@ import { clientOf } from "./transaction.ts";
 const refused = expect.objectContaining({ code: "OPTION_INVALID" });
 
 it.each([{ key: "a\0b" }, { limitKey: "a\0b" }, { key: "" }, { key: "k".repeat(201) }, { keys: "a" }])(
-  "an enqueue with %o is refused before the store is asked",
+  "an enqueue with %o is refused before any store query",
   (options) => {
     expect(() => checkEnqueueOptions(options)).toThrow(refused);
   },
 );
 
-it("a transaction is a client's, or of whatever passes its statements to one, and no pool's", () => {
+it("a transaction is a client or an object that forwards statements to one, but not a pool", () => {
   const query = async () => ({ rows: [] });
   for (const tx of [new pg.Client(), { query }, new Proxy({ query }, { get: () => query })])
     checkEnqueueOptions({ tx });

@@ -14,11 +14,11 @@ describe("the fingerprint of an error", () => {
     ["ids 1, 2, 3 and 4", "ids # and #"],
     ["at 2026-11-21T10:00:00.000Z:\n  gone", "at #: gone"],
     ["„nichts“ zu tun", "„nichts“ zu tun"],
-  ])("takes the data out of %j", (message, words) => {
+  ])("removes the data from %j", (message, words) => {
     expect(normalised(message)).toBe(words);
   });
 
-  it("is the same for failures that differ in data, and another for another code or other words", () => {
+  it("is equal for failures that differ only in data, and differs for other codes or other words", () => {
     const of = (message: string, code?: string) => fingerprintOf({ message, ...(code ? { code } : {}) });
     expect(of("order 1 refused")).toBe(of("order 22 refused"));
     expect(of("order 1 refused")).not.toBe(of("order 1 lost"));
@@ -28,7 +28,7 @@ describe("the fingerprint of an error", () => {
     expect(of("order 1 refused", "E_ORDER")).toBe("c512e38ba994");
   });
 
-  it("takes whatever was thrown", () => {
+  it("accepts any thrown value", () => {
     expect(reasonOf(null)).toEqual({ code: "", words: "" });
     expect(reasonOf("gone 7")).toEqual({ code: "", words: "gone #" });
     expect(reasonOf({ why: "x" })).toEqual({ code: "", words: "{…:…}" });
@@ -51,7 +51,7 @@ describe("the fingerprint of an error", () => {
     );
   });
 
-  it("looks at the beginning of a hostile message alone, so that its length costs nothing", () => {
+  it("reads only the beginning of a hostile message, so that its length does not matter", () => {
     for (const text of ['"', "'", "a1-", "#,", "`'\""]) {
       const long = text.repeat(1_000_000);
       expect(cutOffAfter(60_000, () => normalised(long))).toBe(normalised(long.slice(0, 1_000)));

@@ -6,12 +6,12 @@ const circular: Record<string, unknown> = {};
 circular.self = circular;
 
 describe("the fields of a log line", () => {
-  it("are kept as JSON has them", () => {
+  it("are kept in their JSON form", () => {
     expect(logFields(undefined)).toBeNull();
     expect(logFields({ a: 1, at: new Date(0) })).toEqual({ a: 1, at: "1970-01-01T00:00:00.000Z" });
   });
 
-  it("keep what an Error says, and big integers as texts", () => {
+  it("keep the properties of an Error, and big integers as texts", () => {
     const error = Object.assign(new Error("no"), { code: "ENO" });
     const kept = { message: "no", code: "ENO", stack: expect.stringContaining("Error: no") };
     expect(logFields({ error, list: [error], n: 12n })).toEqual({ error: kept, list: [kept], n: "12" });
@@ -34,11 +34,11 @@ describe("the fields of a log line", () => {
       },
       /do not look/,
     ],
-  ])("have the reason in the place of one that %s", (_, value, why) => {
+  ])("have a reason in place of a value that %s", (_, value, why) => {
     expect(logFields({ user: 7, value })).toEqual({ user: 7, value: { notKept: expect.stringMatching(why) } });
   });
 
-  it("have one reason for all that cannot be kept together, or be looked at", () => {
+  it("have a single reason if together they are too large or cannot be inspected", () => {
     const large = { a: "x".repeat(200_000), b: "x".repeat(200_000) };
     expect(logFields(large)).toEqual({ notKept: expect.stringContaining("limit") });
     const { proxy, revoke } = Proxy.revocable({}, {});

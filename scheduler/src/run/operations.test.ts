@@ -9,8 +9,8 @@ import {
   operationTransition,
 } from "./operations.ts";
 
-describe("an operation's table", () => {
-  it("is shown by docs/operations.md, every state × every event", () => {
+describe("the state table of an operation", () => {
+  it("is documented in docs/operations.md, every state × every event", () => {
     const page = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
     const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
     const cell = (state: (typeof operationStates)[number], event: (typeof operationEvents)[number]) =>
@@ -35,7 +35,7 @@ describe("a request", () => {
   });
   const range = { fromMs: 1, toMs: 2, perSecond: null, reverse: false, missed: false };
 
-  it("without any filter is refused, unless everything is meant", () => {
+  it("without any filter is refused, unless it names all", () => {
     expect(() => checkRequest(request({ filter: {} }), 5)).toThrowError(
       expect.objectContaining({ code: "FILTER_EMPTY" }),
     );
@@ -61,7 +61,7 @@ describe("a request", () => {
     expect(() => checkRequest(request(given), 5)).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));
   });
 
-  it("takes * and ? in names, and nothing else as more than itself", () => {
+  it("accepts * and ? as wildcards in names, and no other wildcards", () => {
     expect(likeOf("a_b%c\\*d?")).toBe("a\\_b\\%c\\\\%d_");
   });
 });

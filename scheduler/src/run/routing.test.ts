@@ -56,18 +56,18 @@ describe("distribution", () => {
     ["least-recently-used", { route: { by: "least-recently-used" } }, 0],
     ["hash", { route: { by: "hash" } }, 0.15],
     ["labels alone", { labels: {} }, 0],
-  ] as const)("%s: an equal share for each of 5 workers", (_name, policies, tolerance) => {
+  ] as const)("%s: each of 5 workers gets an equal share", (_name, policies, tolerance) => {
     const { nodes } = place(policies, workers(5), runs(5_000));
     for (const [node, share] of count(nodes))
       expect(Math.abs(share / 1_000 - 1), String(node)).toBeLessThanOrEqual(tolerance);
     expect(count(nodes).size).toBe(5);
   });
 
-  it("round-robin goes round by name", () => {
+  it("round-robin goes around in the order of names", () => {
     expect(place({ route: { by: "round-robin" } }, workers(3), runs(5)).nodes).toEqual(["w0", "w1", "w2", "w0", "w1"]);
   });
 
-  it("least-loaded goes by the share of each one's capacity", () => {
+  it("least-loaded goes by each worker's load relative to its capacity", () => {
     const view = [worker("big", { capacity: 30 }), worker("small", { capacity: 10 })];
     expect(count(place({ route: { by: "least-loaded" } }, view, runs(400)).nodes)).toEqual(
       new Map([
@@ -79,7 +79,7 @@ describe("distribution", () => {
     expect(place({ route: { by: "least-loaded" } }, busy, runs(1)).nodes).toEqual(["b"]);
   });
 
-  it("least-recently-used: who was never used comes first, then who waited longest", () => {
+  it("least-recently-used: a worker never used comes first, then the one used longest ago", () => {
     const turns = new Map([
       ["w0", 9],
       ["w1", 3],
@@ -92,24 +92,24 @@ describe("distribution", () => {
     ]);
   });
 
-  it("sticky stays with one", () => {
+  it("sticky stays with one worker", () => {
     expect(count(place({ route: { by: "sticky" } }, workers(5), runs(100)).nodes).size).toBe(1);
   });
 
-  it("shards: as many each, to within one", () => {
+  it("shards: the workers' counts differ by at most one", () => {
     const parts = Array.from({ length: 17 }, (_, i) => part(i, null, [i, 17]));
     const counts = [...count(place({ route: { by: "shards", shards: 17 } }, workers(5), parts).nodes).values()];
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
 
-  it("pinned: that one and nobody else; broadcast: each part its own", () => {
+  it("pinned: only the named worker; broadcast: each part only its own worker", () => {
     expect(place({ route: { by: "pin", node: "w3" } }, workers(5), runs(2)).nodes).toEqual(["w3", "w3"]);
     expect(place({ route: { by: "pin", node: "w9" } }, workers(5), runs(1)).nodes).toEqual([null]);
     const parts = ["w1", "w4", "gone"].map((key, i) => part(i, key, [i, 3]));
     expect(place({ route: { by: "broadcast" } }, workers(5), parts).nodes).toEqual(["w1", "w4", null]);
   });
 
-  it("labels combine with any of them, and all must be there", () => {
+  it("labels combine with any route, and a worker must have all of them", () => {
     const view = [
       worker("a", { labels: { gpu: "a100" } }),
       worker("b"),
@@ -127,7 +127,7 @@ describe("distribution", () => {
     expect(eligible({ labels: { gpu: "a100" } }, view).map(({ node }) => node)).toEqual(["a", "c"]);
   });
 
-  it("a limit by worker is never passed: what has no room waits, and hash and pin wait for theirs", () => {
+  it("a limit per worker is never exceeded: further runs wait, and hash and pin wait for their own worker", () => {
     const limit = { perKey: null, perWorker: 2 };
     for (const by of ["random", "round-robin", "least-loaded", "least-recently-used", "sticky"] as const) {
       const counts = count(place({ route: { by }, limit }, workers(3), runs(10)).nodes);
@@ -145,10 +145,10 @@ describe("distribution", () => {
   });
 });
 
-describe("churn", () => {
+describe("changes of membership", () => {
   const owners = (view: LiveWorker[]) => runs(5_000).map(({ key }) => byHash(view, key as string)?.node as string);
 
-  it("hash: when one of n leaves only its own keys move, at most about 1/n, and evenly; when it comes back, back", () => {
+  it("hash: if one of n workers leaves, only its keys move, evenly; they move back when it returns", () => {
     const before = owners(workers(10));
     const after = owners(workers(10).filter(({ node }) => node !== "w3"));
     const moved = before.flatMap((node, i) => (node === after[i] ? [] : [{ from: node, to: after[i] as string }]));
@@ -160,7 +160,7 @@ describe("churn", () => {
     expect(owners(workers(10))).toEqual(before);
   });
 
-  it("round-robin goes on behind one that left, and takes in one that came", () => {
+  it("round-robin continues after a worker that left, and includes a new one", () => {
     const first = place({ route: { by: "round-robin" } }, workers(3), runs(2));
     const without = workers(3).filter(({ node }) => node !== "w1");
     const second = place({ route: { by: "round-robin" } }, without, runs(2), first.turns);
@@ -173,23 +173,23 @@ describe("churn", () => {
     ]);
   });
 
-  it("least-recently-used: one that came is next", () => {
+  it("least-recently-used: a new worker is next", () => {
     const first = place({ route: { by: "least-recently-used" } }, workers(3), runs(30));
     expect(place({ route: { by: "least-recently-used" } }, workers(4), runs(1), first.turns).nodes).toEqual(["w3"]);
   });
 
-  it("least-loaded: one that came takes what the others have too much of", () => {
+  it("least-loaded: a new worker takes the runs until the loads are equal", () => {
     const view = [...workers(2).map((one) => ({ ...one, load: 5 })), worker("new")];
     expect(count(place({ route: { by: "least-loaded" } }, view, runs(5)).nodes)).toEqual(new Map([["new", 5]]));
   });
 
-  it("random: one that left has nothing, the rest an equal share", () => {
+  it("random: a worker that left gets nothing, and the others get equal shares", () => {
     const counts = count(place({ route: { by: "random" } }, workers(4).slice(1), runs(3_000)).nodes);
     expect(counts.size).toBe(3);
     for (const share of counts.values()) expect(Math.abs(share / 1_000 - 1)).toBeLessThan(0.15);
   });
 
-  it("sticky fails over, stays there, and does not jump back", () => {
+  it("sticky fails over, stays with the new worker, and does not switch back", () => {
     const first = place({ route: { by: "sticky" } }, workers(3), runs(1));
     const [node] = first.nodes;
     const failed = place(
@@ -203,13 +203,13 @@ describe("churn", () => {
     expect(place({ route: { by: "sticky" } }, workers(3), runs(1), failed.turns).nodes[0]).toBe(failed.nodes[0]);
   });
 
-  it("pinned waits for its worker; with nobody at all everything waits", () => {
+  it("pinned waits for its worker; without any worker, every run waits", () => {
     for (const by of ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "hash"] as const)
       expect(place({ route: { by } }, [], runs(1)).nodes, by).toEqual([null]);
     expect(place({ route: { by: "pin", node: "w0" } }, workers(3).slice(1), runs(1)).nodes).toEqual([null]);
   });
 
-  it("keeps to its release while that stands, and then does as its task says", () => {
+  it("a run stays with its release while that is deployed, and then follows its task's onReleaseGone", () => {
     const view = workers(4).map((one, i) => ({ ...one, release: i < 2 ? "old" : "new" }));
     const kept = (release: string, releaseStands: boolean) => ({ ...whole(1), release, releaseStands });
     const chosen = (run: RouteRun, onReleaseGone?: "wait" | "fail") => {
@@ -228,7 +228,7 @@ describe("churn", () => {
     expect(choose(full, busy, kept("old", false), new Map(), seeded(7))).toBe("wait");
   });
 
-  it("shards: spread anew over those that live they are even again", () => {
+  it("shards are even again once redistributed over the live workers", () => {
     const parts = Array.from({ length: 12 }, (_, i) => part(i, null, [i, 12]));
     for (const many of [4, 3, 6]) {
       const counts = [...count(place({ route: { by: "shards", shards: 12 } }, workers(many), parts).nodes).values()];
@@ -270,7 +270,7 @@ describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
     });
   };
 
-  it("distribution: what it says, for 1 to 6 workers", () => {
+  it("distribution: the documented shares, for 1 to 6 workers", () => {
     for (let many = 1; many <= 6; many++) {
       const { nodes } = place({ route }, workers(many), asked(workers(many)));
       expect(nodes).not.toContain(null);
@@ -278,7 +278,7 @@ describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
     }
   });
 
-  it("churn: one that left has nothing, all is placed with those that may have it, and one that comes has its share", () => {
+  it("a worker that left gets nothing, every run goes to an eligible worker, and a new worker gets its share", () => {
     const before = place({ route }, workers(4), asked(workers(4)));
     const without = workers(4).filter(({ node }) => node !== "w2");
     const after = place({ route }, without, asked(without), before.turns);

@@ -43,7 +43,7 @@ describe("a blackout window", () => {
     ["America/Santiago", "2026-09-06T03:00", ["22:00", "00:30"], ["2026-09-06T02:00", "2026-09-06T04:00"]],
     ["Antarctica/Troll", "2026-03-29T00:00", ["01:20", "04:00"], ["2026-03-29T01:00", "2026-03-29T02:00"]],
   ])(
-    "in %s whose clocks leave out a bound after %s, %j, begins and ends where they go on",
+    "in %s, if a bound is skipped by the clocks after %s, %j, it begins and ends where the clocks continue",
     (zone, after, [from = "", to = ""], [start = "", end = ""]) => {
       const window = nightly({ zone, from, to });
       const held: number[] = [];
@@ -55,7 +55,7 @@ describe("a blackout window", () => {
   );
 
   it.each(sample(Intl.supportedValuesOf("timeZone"), 12, seeded(zonesSeed), hardZones))(
-    "in %s is where a clock on the wall says so, whatever local times are left out",
+    "in %s follows the local clock, whatever local times are skipped",
     (name) => {
       const chance = seeded(zonesSeed);
       const wrong: unknown[] = [];
@@ -88,7 +88,7 @@ describe("a blackout window", () => {
     },
   );
 
-  it("is where a clock on the wall says so, on days on which clocks do not change", () => {
+  it("follows the local clock on days without a change of clocks", () => {
     const clock = fc.integer({ min: 0, max: 1_439 });
     fc.assert(
       fc.property(
@@ -119,14 +119,14 @@ describe("a blackout window", () => {
     );
   });
 
-  it("goes by the wall where clocks change, too", () => {
+  it("follows the local clock across a change of clocks", () => {
     // On 29 March 2026 in Berlin, clocks go forward from 02:00 to 03:00, so the window from 22:00 to 06:00 is an hour shorter.
     expect(endOfWindow(nightly(), utc("2026-03-28T21:00:00"))).toBe(utc("2026-03-29T04:00:00"));
     expect(endOfWindow(nightly(), utc("2026-03-29T04:00:00"))).toBeNull();
     expect(endOfWindow(nightly(), utc("2026-10-24T20:00:00"))).toBe(utc("2026-10-25T05:00:00"));
   });
 
-  it("comes again in the second pass of a repeated hour, each time with its own end", () => {
+  it("recurs in the second pass of a repeated hour, with an end of its own each time", () => {
     const newYork = (from: string, to: string) => nightly({ from, to, zone: "America/New_York" });
     const ends = (window: BlackoutWindow, ...times: string[]) =>
       times.map((time) => {
@@ -147,7 +147,7 @@ describe("a blackout window", () => {
     expect(ends(newYork("01:30", "03:00"), "05:40", "06:10", "07:59")).toEqual(["08:00", "08:00", "08:00"]);
   });
 
-  it("holds whatever a clock on the wall says is in it, and ends outside, around changes of clocks too", () => {
+  it("contains exactly the instants whose local time is in it, and ends outside, also around changes of clocks", () => {
     const clock = fc.integer({ min: 0, max: 47 });
     const text = (half: number) => `${String(half >> 1).padStart(2, "0")}:${half % 2 ? "30" : "00"}`;
     fc.assert(
@@ -175,15 +175,15 @@ describe("a blackout window", () => {
     );
   });
 
-  it("of moments holds its beginning and not its end", () => {
+  it("between two instants includes its start and excludes its end", () => {
     const window = { fromMs: 100, toMs: 200, ...skip } as const;
     expect([99, 100, 199, 200].map((ms) => endOfWindow(window, ms))).toEqual([null, 200, 200, null]);
   });
 });
 
-describe("what is due in a blackout", () => {
+describe("a slot that is due in a blackout", () => {
   const at = utc("2026-06-01T21:30:00");
-  it("is left alone outside, skipped, or delayed to the end", () => {
+  it("is unchanged outside the window, and is skipped or delayed to its end inside", () => {
     expect(blackedOut([nightly()], utc("2026-06-01T12:00:00"))).toBeUndefined();
     expect(blackedOut([nightly()], at)).toEqual({
       dueMs: at,
@@ -196,7 +196,7 @@ describe("what is due in a blackout", () => {
     });
   });
 
-  it("goes through windows that follow each other, and ends at one that skips", () => {
+  it("passes through consecutive windows, and stops at one that skips", () => {
     const morning = nightly({ from: "06:00", to: "07:30", ...delay });
     expect(blackedOut([morning, nightly({ ...delay })], at)?.dueMs).toBe(utc("2026-06-02T05:30:00"));
     const skipping = nightly({ from: "06:00", to: "07:30" });
@@ -205,12 +205,12 @@ describe("what is due in a blackout", () => {
     });
   });
 
-  it("is skipped when windows leave no gap", () => {
+  it("is skipped if windows leave no gap", () => {
     const day = nightly({ from: "06:00", to: "22:00", ...delay });
     expect(blackedOut([day, nightly({ ...delay })], at)?.skipped).toMatch(/more than a year$/);
   });
 
-  it("tells with a skip until when whatever is due is skipped", () => {
+  it("has, if skipped, the time until which every slot is skipped", () => {
     const clock = fc.constantFrom("00:00", "03:30", "06:00", "07:30", "12:00", "22:00");
     const window = fc.tuple(clock, clock, fc.constantFrom(skip, delay));
     fc.assert(
@@ -232,7 +232,7 @@ describe("what is due in a blackout", () => {
     );
   });
 
-  it("never lies in a window that delays, and never comes early", () => {
+  it("is never placed in a window that delays, and never moves earlier", () => {
     fc.assert(
       fc.property(fc.integer({ min: utc("2026-01-01T00:00:00"), max: utc("2027-01-01T00:00:00") }), (ms) => {
         const windows = [nightly({ ...delay }), nightly({ from: "11:00", to: "12:30", ...delay })];

@@ -8,10 +8,10 @@ const hourMs = 3_600_000;
 const ms = (text: string) => Date.parse(text);
 const iso = (slots: readonly number[]) => slots.map((slot) => new Date(slot).toISOString().replace(":00.000Z", "Z"));
 
-describe("a schedule with a beginning and an end", () => {
+describe("a schedule with a start and an end", () => {
   const from = "2026-12-01T00:00:00Z";
 
-  it("has no slot before its beginning and none after its end, which may be one", () => {
+  it("has no slot before its start or after its end; the end itself may be a slot", () => {
     const daily = cron("0 9 * * *", { zone: "Europe/Berlin", from, until: "2026-12-03T08:00:00Z" });
     const all = ["2026-12-01T08:00Z", "2026-12-02T08:00Z", "2026-12-03T08:00Z"];
     expect(iso(nextSlots(daily, 0, 10))).toEqual(all);
@@ -23,7 +23,7 @@ describe("a schedule with a beginning and an end", () => {
     );
   });
 
-  it("has so many slots, counted from its beginning, whoever asks and when", () => {
+  it("has the given number of slots, counted from its start, whenever it is queried", () => {
     const instalments = cron("0 9 L * *", { zone: "Europe/Berlin", from, times: 3 });
     expect(iso(nextSlots(instalments, 0, 10))).toEqual(["2026-12-31T08:00Z", "2027-01-31T08:00Z", "2027-02-28T08:00Z"]);
     expect(iso(nextSlots(instalments, ms("2027-01-31T08:00Z"), 10))).toEqual(["2027-02-28T08:00Z"]);
@@ -33,7 +33,7 @@ describe("a schedule with a beginning and an end", () => {
     expect(nextSlots(cron("0 0 0 1 1 ? 2027-2028", { from, times: 10 }), 0, 10)).toHaveLength(2);
   });
 
-  it("keeps an interval where its anchor puts it", () => {
+  it("keeps the phase of an interval from its anchor", () => {
     const quarters = every("15m", { from: "2026-12-01T00:05:00Z", until: "2026-12-01T00:40:00Z" });
     expect(iso(nextSlots(quarters, 0, 10))).toEqual(["2026-12-01T00:15Z", "2026-12-01T00:30Z"]);
   });
@@ -47,13 +47,13 @@ describe("a schedule with a beginning and an end", () => {
     [() => every("1h", { from, until: "2026-11-30T00:00:00Z" }), "from, until: there is no slot from"],
     [() => cron("0 9 * * *", { until: "2026-12-01" }), 'until: "2026-12-01" is not a time with an offset or Z'],
     [() => every("1h", { mode: "delay", from }), "from, until, times: a fixed delay has none"],
-  ])("refuses what makes no sense: %#", (make, message) => {
+  ])("refuses contradictory bounds: %#", (make, message) => {
     const error = caught(make);
     expect(error).toMatchObject({ code: "SCHEDULE_INVALID", message: expect.stringContaining(message) });
     expect(error.hint).not.toBe("" as never);
   });
 
-  it("is written as it was read, and one without is written as ever", () => {
+  it("is written as it was read, and without bounds as before", () => {
     for (const written of [
       { cron: "0 9 * * *", zone: "UTC", from: "2026-12-01T00:00:00.000Z", times: 12 },
       { every: "15m", until: "2026-12-01T00:40:00.000Z" },
@@ -62,7 +62,7 @@ describe("a schedule with a beginning and an end", () => {
       expect(writtenSchedule(readSchedule(written))).toEqual(written);
   });
 
-  it("has of the slots of the same schedule without bounds those within, from both sides", () => {
+  it("has exactly the unbounded schedule's slots within the bounds, in both directions", () => {
     const bases: ScheduleSpec[] = [
       cron("*/20 * * * *"),
       cron("30 2 * * *", { zone: "America/New_York" }),

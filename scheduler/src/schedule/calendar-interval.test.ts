@@ -11,8 +11,8 @@ const ms = (text: string) => Date.parse(text);
 const local = (slots: readonly number[], name = zone) =>
   slots.map((slot) => new Date(slot + zoneOf(name).at(slot).offset).toISOString().slice(0, 16).replace("T", " "));
 
-describe("a period of the calendar", () => {
-  it("keeps its time of day on both sides of a change of clocks, every second Monday", () => {
+describe("a calendar period", () => {
+  it("keeps its local time across a change of clocks, every second Monday", () => {
     const spec = every("2 weeks", { on: "MON", at: "09:00", zone, from: "2026-03-16T08:00:00Z" });
     const all = ["2026-03-16 09:00", "2026-03-30 09:00", "2026-04-13 09:00", "2026-04-27 09:00"];
     expect(local(nextSlots(spec, 0, 4))).toEqual(all);
@@ -22,7 +22,7 @@ describe("a period of the calendar", () => {
     );
   });
 
-  it("counts from its anchor in both directions, or from a fixed day", () => {
+  it("counts from its anchor in both directions, or else from a fixed day", () => {
     const anchored = every("3 days", { at: ["18:00", "06:30"], anchor: "2026-01-10" });
     expect(local(nextSlots(anchored, ms("2026-01-07T12:00Z"), 4), "UTC")).toEqual([
       "2026-01-07 18:00",
@@ -37,7 +37,7 @@ describe("a period of the calendar", () => {
     expect(instant).toMatchObject({ anchor: "2026-03-16" });
   });
 
-  it("takes the day and the time of its beginning where it names none", () => {
+  it("takes day and time from its start if it names none", () => {
     const from = "2026-01-31T10:15:00+01:00";
     expect(local(nextSlots(every("1 month", { zone, from }), 0, 4))).toEqual([
       "2026-01-31 10:15",
@@ -68,7 +68,7 @@ describe("a period of the calendar", () => {
     expect(slots.map((slot) => new Date(slot).toISOString().slice(0, 10))).toEqual(days);
   });
 
-  it("treats local times that do not exist, or exist twice, as a cron does", () => {
+  it("treats skipped and repeated local times as a cron does", () => {
     const daily = (options: object, after: string) =>
       local(nextSlots(every("1 day", { zone: "America/New_York", ...options }), ms(after), 2), "America/New_York");
     expect(daily({ at: "02:30" }, "2026-03-07T12:00Z")).toEqual(["2026-03-08 03:30", "2026-03-09 02:30"]);
@@ -80,7 +80,7 @@ describe("a period of the calendar", () => {
     ]);
   });
 
-  it("has an end", () => {
+  it("can have an end", () => {
     const from = "2026-03-16T08:00:00Z";
     expect(nextSlots(every("2 weeks", { zone, from, times: 3 }), 0, 9)).toHaveLength(3);
     expect(nextSlots(every("1 day", { from, until: "2026-03-18T08:00:00Z" }), 0, 9)).toHaveLength(3);
@@ -104,7 +104,7 @@ describe("a period of the calendar", () => {
     [() => every("14d", { on: "MON" }), 'on: does not go with every "14d"', "on"],
     [() => every("12 months", { on: 31, monthEnd: "skip", anchor: "2026-02-01" }), "on: there is no such day", "on"],
     [() => every("1 day", { from: "2026-01-02T00:00:00Z", until: "2026-01-01T00:00:00Z" }), "there is no slot", ""],
-  ])("refuses what it cannot be: %#", (make, message, path) => {
+  ])("refuses invalid periods: %#", (make, message, path) => {
     const error = caught(make);
     expect(error).toMatchObject({ code: "SCHEDULE_INVALID", message: expect.stringContaining(message), path });
     expect(error.hint).not.toBe("" as never);
@@ -150,11 +150,11 @@ describe("a period of the calendar", () => {
       "every month on the 31st at 00:00, not in a month that lacks the day, UTC",
     ],
     [every("3 days"), "every 3 days at 00:00, UTC, counted from 1970-01-05"],
-  ])("has a sentence: %#", (spec, words) => {
+  ])("has a description in words: %#", (spec, words) => {
     expect(compileSchedule(spec).words()).toBe(words);
   });
 
-  it("gives next and previous that undo each other, from any instant", () => {
+  it("has a next and a previous that undo each other, from any instant", () => {
     const specs = [
       every("2 weeks", { on: ["MON", "SUN"], at: ["02:30", "23:59:59"], zone }),
       every("3 months", { on: [31, "TUE#2"], at: "00:30", zone: "America/Sao_Paulo", overlap: "both" }),

@@ -104,7 +104,7 @@ describe("a schedule under a calendar", () => {
     cron("0 1-3 * * SUN", { zone, gap: "skip", overlap: "both" }),
   ];
 
-  it("moves slots as counting them one by one does, forwards and backwards, around changes of clocks too", () => {
+  it("moves slots as a day-by-day search does, in both directions, also around changes of clocks", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...zones),
@@ -132,7 +132,7 @@ describe("a schedule under a calendar", () => {
     );
   }, 60_000);
 
-  it("misses none of many slots where moved times do not ascend, and goes back as it went", () => {
+  it("misses no slot if moved times are not ascending, and gives the same slots backwards", () => {
     const changes: [string, string][] = [
       ["America/New_York", "2026-11-01"],
       ["America/New_York", "2026-03-08"],
@@ -166,7 +166,7 @@ describe("a schedule under a calendar", () => {
     );
   }, 60_000);
 
-  it("knows the nearest day as looking day by day does", () => {
+  it("finds the same nearest day as a day-by-day search", () => {
     fc.assert(
       fc.property(
         fc.constantFrom<CalendarRule["on"]>("working-days", "holidays"),
@@ -187,7 +187,7 @@ describe("a schedule under a calendar", () => {
     );
   });
 
-  it("skips on other days, and says which day and why", () => {
+  it("skips on other days, and names the day and the reason", () => {
     const days = calendar("Europe/Berlin", [0, 6], ["2026-12-25"]);
     const schedule = calendarSchedule(
       compileSchedule(cron("0 9 * * *", { zone: "Europe/Berlin" })),
@@ -206,7 +206,7 @@ describe("a schedule under a calendar", () => {
     ]);
   });
 
-  it("makes one slot of those that are moved to one instant, and tells where from", () => {
+  it("merges slots that are moved to one instant, and names their origins", () => {
     const days = calendar("UTC", [0, 6], ["2026-12-25"]);
     const daily = compileSchedule(cron("0 9,17 * * *"));
     const schedule = calendarSchedule(daily, { name: "test", on: "working-days", otherwise: "next" }, days);
@@ -218,7 +218,7 @@ describe("a schedule under a calendar", () => {
     });
   });
 
-  it("does not look for a day for ever", () => {
+  it("stops searching if there is no such day", () => {
     const never = calendar("UTC", [], []);
     const schedule = calendarSchedule(
       compileSchedule(cron("0 9 * * MON")),
@@ -244,8 +244,8 @@ describe("a schedule under a calendar", () => {
   });
 });
 
-describe("a calendar's content", () => {
-  it("is sorted and without doubles", () => {
+describe("the content of a calendar", () => {
+  it("is sorted and has no duplicates", () => {
     expect(
       calendarContent({
         zone: "europe/berlin",

@@ -15,7 +15,7 @@ const next = (expression: string, from: string, count = 3) => {
   return found;
 };
 
-describe("what an expression means", () => {
+describe("the meaning of an expression", () => {
   const from = "2026-02-10T00:00:00";
   const table: [expression: string, ...slots: string[]][] = [
     ["0 0 L * *", "2026-02-28T00:00:00", "2026-03-31T00:00:00", "2026-04-30T00:00:00"],
@@ -50,7 +50,7 @@ describe("what an expression means", () => {
     expect(next(expression, from, slots.length)).toEqual(slots);
   });
 
-  it("finds 29 February on a Monday, also across 2100, which is no leap year", () => {
+  it("finds 29 February on a Monday, also across 2100, which is not a leap year", () => {
     expect(next("0 0 */29,29 2 MON#5", "2026-01-01T00:00:00")).toEqual([
       "2044-02-29T00:00:00",
       "2072-02-29T00:00:00",
@@ -59,19 +59,19 @@ describe("what an expression means", () => {
     expect(next("0 0 29 2 ?", "2096-03-01T00:00:00", 1)).toEqual(["2104-02-29T00:00:00"]);
   });
 
-  it("ends at years that have passed and at the last year", () => {
+  it("ends with past years and with the last supported year", () => {
     expect(next("0 0 0 1 1 ? 1980,1990", "2026-01-01T00:00:00")).toEqual([]);
     expect(next("0 0 1 1 *", "2199-06-01T00:00:00")).toEqual(["2200-01-01T00:00:00"]);
     expect(parseCron("0 0 0 1 1 ? 1980").previousLocal(utc("2026-01-01T00:00:00"))).toBe(utc("1980-01-01T00:00:00"));
     expect(parseCron("0 0 0 1 1 ? 1980").previousLocal(utc("1979-01-01T00:00:00"))).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it("keeps one form of the text", () => {
+  it("normalises the white space of the text", () => {
     expect(tidyCron(" 0  0\t* * * ")).toBe("0 0 * * *");
   });
 });
 
-describe("what is refused", () => {
+describe("refused expressions", () => {
   const table: [expression: string, code: string, says: RegExp, hint: RegExp][] = [
     ["", "CRON_INVALID", /0 fields/, /minute, hour/],
     ["* * * *", "CRON_INVALID", /4 fields/, /"\* \* \* \* \*"/],
@@ -120,7 +120,7 @@ describe("what is refused", () => {
     expect(error.hint).toMatch(hint);
   });
 
-  it("bombs and impossible dates, without trying all that they stand for", () => {
+  it("huge texts and impossible dates are refused without an exhaustive search", () => {
     const bombs = [
       `${Array.from({ length: 5000 }, (_, i) => i % 60).join()} * * * *`,
       "*".repeat(1_000_000),

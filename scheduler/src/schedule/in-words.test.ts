@@ -67,7 +67,7 @@ describe("schedules in words", () => {
     expect(words("0 0 0 L * ?", "asia/shanghai")).toBe("at 00:00 on the last day of the month, Asia/Shanghai");
   });
 
-  it("says what is not a cron", () => {
+  it("describes other kinds of schedule too", () => {
     expect(compileSchedule(every("5m")).words()).toBe("every 5 minutes");
     expect(compileSchedule(every("1h")).words()).toBe("every hour");
     expect(compileSchedule(every("1h30m")).words()).toBe("every 90 minutes");
@@ -78,7 +78,7 @@ describe("schedules in words", () => {
   });
 
   const seed = Math.floor(Math.random() * 2 ** 31);
-  it(`has a whole sentence for any expression (seed ${seed})`, () => {
+  it(`has a complete sentence for any expression (seed ${seed})`, () => {
     const random = seeded(seed);
     let said = 0;
     for (let i = 0; i < 3000; i++) {

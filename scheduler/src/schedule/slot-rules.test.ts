@@ -23,7 +23,7 @@ const plan = (options: TaskOptions, next: string, now: string, until = now) => {
 };
 
 describe("a task's calendar and blackouts", () => {
-  it("are part of its definition only where it has them", () => {
+  it("are in its definition only if the task has them", () => {
     expect(definitionText(defineTask("t"))).not.toMatch(/calendar|blackout/);
     const full = defineTask("t", {
       schedule: cron("0 9 * * *"),
@@ -62,7 +62,7 @@ describe("a task's calendar and blackouts", () => {
     );
   });
 
-  it("can be edited where the code has none, and reverted to none", () => {
+  it("can be edited if the code has none, and reverted to none", () => {
     const code = defineTask("t", { schedule: cron("0 9 * * *") });
     const stored = (definition: typeof code) => JSON.parse(definitionText(definition)) as typeof code;
     const changed = stored(edited(code, { calendar: { name: "de" } }));
@@ -76,8 +76,8 @@ describe("a task's calendar and blackouts", () => {
   });
 });
 
-describe("planning under them", () => {
-  it("accounts for every slot as run or skipped", () => {
+describe("planning with calendar and blackouts", () => {
+  it("records every slot as run or skipped", () => {
     const options: TaskOptions = {
       schedule: cron("0 9,23 * * *"),
       calendar: { name: "de" },
@@ -100,7 +100,7 @@ describe("planning under them", () => {
     expect(nextSlotMs).toBe(utc("2026-12-26T09:00:00"));
   });
 
-  it("does not let a misfire choose a slot that would not have run", () => {
+  it("applies the misfire policy only to slots that would have run", () => {
     const options: TaskOptions = { schedule: cron("0 9 * * *"), calendar: { name: "de" } };
     // The process is stopped from Wednesday to Sunday. Thursday's slot is the last slot that would have run.
     const { slots, missed, nextSlotMs } = plan(options, "2026-12-23T09:00:00", "2026-12-27T12:00:00");
@@ -114,7 +114,7 @@ describe("planning under them", () => {
     expect(nextSlotMs).toBe(utc("2026-12-28T09:00:00"));
   });
 
-  it("tells many skipped slots as one range, and bounds what it looks at", () => {
+  it("reports many skipped slots as one range, and bounds the slots that it looks at", () => {
     const { slots, missed } = plan(
       { schedule: every("1m"), calendar: { name: "de" } },
       "2026-12-25T00:00:00",
@@ -135,7 +135,7 @@ describe("planning under them", () => {
     asked.mockRestore();
   });
 
-  it("judges what it catches up with by when it starts", () => {
+  it("judges catch-up runs by the time at which they start", () => {
     const nightly = [{ from: "22:00", to: "06:00" }];
     const late = (then: typeof skip | typeof delay) =>
       plan(
@@ -147,7 +147,7 @@ describe("planning under them", () => {
     expect(late(delay)).toEqual([expect.objectContaining({ dueMs: utc("2026-12-25T06:00:00") })]);
   });
 
-  it("accounts for every nominal time once, whatever halts there are: run, skipped or missed", () => {
+  it("records every nominal time once as run, skipped or missed, whatever interruptions occur", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("skip" as const, "next" as const, "previous" as const),
@@ -198,7 +198,7 @@ describe("planning under them", () => {
     );
   });
 
-  it("lets a fixed delay wait for the window's end", () => {
+  it("delays a fixed-delay slot to the end of the window", () => {
     const blackout = [{ from: "22:00", to: "06:00", ...delay }];
     const step = plan(
       { schedule: every("1h", { mode: "delay" }), blackout },
@@ -209,7 +209,7 @@ describe("planning under them", () => {
     expect(step.nextSlotMs).toBeNull();
   });
 
-  it("finds what was put off, and a change puts back into the past", () => {
+  it("finds delayed slots that a change moves back into the past", () => {
     const definition = defineTask("t", { schedule: cron("0 9,15 * * *"), calendar: { name: "de", otherwise: "next" } });
     const was = { definition, calendar: working };
     const now = utc("2026-12-25T12:00:00");
@@ -224,7 +224,7 @@ describe("planning under them", () => {
     expect(slotsPutBack({ definition: skipping, calendar: working }, mended, now)).toEqual([]);
   });
 
-  it("finds what a change moves into the past", () => {
+  it("finds slots that a change moves into the past", () => {
     const definition = defineTask("t", {
       schedule: cron("0 9 * * *"),
       calendar: { name: "de", otherwise: "previous" },

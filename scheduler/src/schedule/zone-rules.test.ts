@@ -23,8 +23,8 @@ function shifted(name: string, byMs: number, fromMs: number): ZoneRules {
 const named = (spec: ScheduleSpec, rules: ZoneRules) =>
   inZones({ schedule: spec }, { named: (zone) => ruledZone(zone, rules) }).schedule;
 
-describe("rules of a zone", () => {
-  it("are those of the runtime, and give the same slots again", () => {
+describe("time zone rules", () => {
+  it("are the runtime's, and reproduce the same slots", () => {
     for (const name of ["America/New_York", "Africa/Casablanca", "Asia/Tokyo", "Australia/Lord_Howe", "UTC"]) {
       const rules = rulesOf(name);
       const again = zoneOf(ruledZone(name, rules));
@@ -36,7 +36,7 @@ describe("rules of a zone", () => {
     }
   });
 
-  it("hold in the time that they tell of, and the runtime's do before and after it", () => {
+  it("apply within their time range; before and after it, the runtime's rules apply", () => {
     const rules = { startsMs: [nowMs], offsetsMs: [2 * hourMs], toMs: nowMs + 300 * dayMs };
     const zone = zoneOf(ruledZone("Asia/Tokyo", rules));
     const offsets = [nowMs - 1, nowMs, nowMs + 300 * dayMs - 1, nowMs + 300 * dayMs].map(
@@ -45,7 +45,7 @@ describe("rules of a zone", () => {
     expect(offsets).toEqual([9, 2, 2, 9]);
   });
 
-  it("are the same where every instant that both tell of has one offset", () => {
+  it("are equal if they have the same offset at every instant that both cover", () => {
     const own = rulesOf("America/New_York");
     expect(sameRules(own, ownRules("America/New_York", nowMs + 800 * dayMs)), "of other years").toBe(true);
     expect(sameRules(own, shifted("America/New_York", 0, nowMs)), "a change that changes nothing").toBe(false);
@@ -55,7 +55,7 @@ describe("rules of a zone", () => {
     expect(sameRules(rulesOf("Asia/Tokyo"), rulesOf("Asia/Manila"))).toBe(false);
   });
 
-  it("are asked of the zones of a schedule, its blackouts and its calendar, but for UTC", () => {
+  it("are needed for the zones of a schedule, its blackouts and its calendar, except UTC", () => {
     const blackout = [
       // biome-ignore lint/suspicious/noThenProperty: an option's name.
       { from: "01:00", to: "02:00", zone: "Asia/Taipei", days: null, then: "skip" as const },
@@ -72,7 +72,7 @@ describe("rules of a zone", () => {
     expect(zonesUsed({ schedule: every("1h") }, undefined)).toEqual([]);
   });
 
-  it("change what a definition, its blackouts and its calendar are compiled to, and not what they say", () => {
+  it("change how a definition, its blackouts and its calendar are compiled, but not their text", () => {
     const rules = shifted("Asia/Tokyo", hourMs, nowMs);
     const zones = { named: (zone: string) => (zone === "Asia/Tokyo" ? ruledZone(zone, rules) : zone) };
     const schedule = cron("0 9 * * *", { zone: "Asia/Tokyo" });
@@ -101,7 +101,7 @@ describe("local times that new rules move", () => {
       ({ wasMs, isMs }) => `${iso(wasMs)} ${iso(isMs)}`,
     );
 
-  it("are those around now, by both rules", () => {
+  it("are those around now, by the old and by the new rules", () => {
     const later = shifted("Asia/Tokyo", -hourMs, nowMs - 10 * dayMs);
     // 09:00 in Tokyo is midnight UTC, which is the current time in this test.
     expect(moves(rulesOf("Asia/Tokyo"), later)).toEqual(["2026-11-28T00:00 2026-11-28T01:00"]);
@@ -113,14 +113,14 @@ describe("local times that new rules move", () => {
     ]);
   });
 
-  it("are none where the rules differ at another time, or not, or the schedule has no zone", () => {
+  it("are empty if the rules differ at another time or not at all, or if the schedule has no zone", () => {
     const own = rulesOf("Asia/Tokyo");
     expect(moves(own, shifted("Asia/Tokyo", hourMs, nowMs + 3 * dayMs))).toEqual([]);
     expect(moves(own, own)).toEqual([]);
     expect(movedTimes(every("1h"), every("1h"), { fromMs: nowMs, toMs: nowMs })).toEqual([]);
   });
 
-  it("are not instants that the schedule has by both rules", () => {
+  it("do not include instants that the schedule has under both rules", () => {
     const shift = shifted("Asia/Tokyo", hourMs, nowMs - 10 * dayMs);
     expect(moves(rulesOf("Asia/Tokyo"), shift, cron("*/5 * * * *", { zone: "Asia/Tokyo" }))).toEqual([]);
     expect(moves(rulesOf("Asia/Tokyo"), shift, cron("0 8-20 * * *", { zone: "Asia/Tokyo" }))).toEqual([]);

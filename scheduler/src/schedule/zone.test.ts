@@ -19,8 +19,8 @@ function transitions(zone: Zone, from: number, to: number): [at: string, minutes
 }
 const of = (name: string, from: string, to: string) => transitions(new Zone(name), ms(from), ms(to));
 
-describe("spans of offset", () => {
-  it("are right after a search that was cut off", () => {
+describe("the table of a zone's offsets", () => {
+  it("is right after an interrupted search", () => {
     const zone = new Zone("Europe/Berlin");
     zone.at(ms("2026-06-01T00:00Z"));
     const format = Intl.DateTimeFormat;
@@ -45,7 +45,7 @@ describe("spans of offset", () => {
       expect([at, zone.at(at).offset, zone.at(at).to]).toEqual([at, fresh.at(at).offset, fresh.at(at).to]);
   });
 
-  it("finds the odd transitions", () => {
+  it("has unusual transitions", () => {
     expect(of("America/New_York", "2026-01-01T00:00Z", "2027-01-01T00:00Z")).toEqual([
       ["2026-03-08T07:00Z", 60],
       ["2026-11-01T06:00Z", -60],
@@ -72,7 +72,7 @@ describe("spans of offset", () => {
     ]);
   });
 
-  it("is the same whatever was asked before", () => {
+  it("is equal whatever was queried before", () => {
     for (const name of ["Africa/Casablanca", "Asia/Gaza", "Pacific/Apia", "UTC"]) {
       const whole = new Zone(name);
       const [from, to] = [ms("2003-01-01T00:00Z"), ms("2031-01-01T00:00Z")];
@@ -84,7 +84,7 @@ describe("spans of offset", () => {
     }
   });
 
-  it("reaches from the epoch to the last slot", () => {
+  it("covers the time from the epoch to the last slot", () => {
     const zone = new Zone("Europe/Berlin");
     expect(zone.at(0).offset).toBe(3_600_000);
     expect(zone.at(endOfTime - 1).offset).toBe(3_600_000);
@@ -93,8 +93,8 @@ describe("spans of offset", () => {
   });
 });
 
-describe("names of zones", () => {
-  it("spells them as the zone database does, and leaves links alone", () => {
+describe("zone names", () => {
+  it("are spelt as in the time zone database, and links are kept", () => {
     expect(zoneName("europe/berlin")).toBe("Europe/Berlin");
     expect(zoneName("ASIA/HO_CHI_MINH").toLowerCase()).toBe("asia/ho_chi_minh");
     expect(zoneName("utc")).toBe("UTC");
@@ -105,11 +105,11 @@ describe("names of zones", () => {
     for (const name of Intl.supportedValuesOf("timeZone")) expect(zoneName(name.toLowerCase())).toBe(name);
   });
 
-  it("shares one table among all who ask", () => {
+  it("share one table per zone", () => {
     expect(zoneOf("america/chicago")).toBe(zoneOf("America/Chicago"));
   });
 
-  it("refuses what is none, on every runtime alike", () => {
+  it("are refused if invalid, on every runtime alike", () => {
     for (const value of [
       "",
       " UTC",

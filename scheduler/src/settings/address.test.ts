@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isLoopback, parseAddress } from "./address.ts";
 
-describe("where a process is reached", () => {
+describe("a process's address", () => {
   it.each([
     ["10.0.0.7:7373", "10.0.0.7:7373"],
     ["10.7:80", "10.0.0.7:80"],
@@ -10,7 +10,7 @@ describe("where a process is reached", () => {
     ["bücher.example:65535", "xn--bcher-kva.example:65535"],
     ["[2001:DB8:0:0::7]:7373", "[2001:db8::7]:7373"],
     ["localhost:07373", "localhost:7373"],
-  ])("%s is %s, however it is written", (text, normal) => expect(parseAddress(text)).toBe(normal));
+  ])("%s is normalised to %s", (text, normal) => expect(parseAddress(text)).toBe(normal));
 
   it.each([
     "",
@@ -39,13 +39,13 @@ describe("where a process is reached", () => {
     "[::]:7373",
     "0:7373",
     "x\0y:1",
-  ])("%j is none", (text) => {
+  ])("%j is refused", (text) => {
     expect(() => parseAddress(text)).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID", hint: expect.stringContaining("host:port") }),
     );
   });
 
-  it("tells what leads every machine to itself", () => {
+  it("is recognised as loopback if every machine resolves it to itself", () => {
     const own = ["localhost:1", "a.localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"];
     expect(own.map(parseAddress).map(isLoopback)).toEqual(own.map(() => true));
     const others = ["10.0.0.1:1", "localhost.example:1", "[2001:db8::1]:1", "a127.example:1"];

@@ -9,8 +9,8 @@ const node = (name: string, over: Partial<Told> & Partial<SessionSettings> = {})
   return { node: name, role: "node", host: `host-of-${name}`, timeoutMs: 6_000, settings, ...rest };
 };
 
-describe("settings of two processes", () => {
-  it("go together when they are the same, and where each has its own", () => {
+describe("the settings of two processes", () => {
+  it("are compatible if they are equal, or where each process may have its own", () => {
     expect(disagreements(node("a"), node("b"))).toEqual([]);
     expect(
       disagreements(node("a"), node("b", { timeoutMs: 10_000, horizonMs: 25_000 })),
@@ -18,7 +18,7 @@ describe("settings of two processes", () => {
     ).toEqual([]);
   });
 
-  it("may not drop what an elder keeps; may keep what it drops, and are told that it will not be", () => {
+  it("conflict if a newer process drops history that an older one keeps; the opposite is only reported", () => {
     expect(disagreements(node("a"), node("b", { retentionMs: dayMs }))).toEqual([
       {
         code: "SETTINGS_DIFFER",
@@ -33,7 +33,7 @@ describe("settings of two processes", () => {
     ]);
   });
 
-  it("concern those who may lead: a worker or an observer plans ahead and drops nothing", () => {
+  it("matter only for processes that may lead: workers and observers neither plan ahead nor drop history", () => {
     for (const who of [{ role: "worker" as const }, { observer: true }]) {
       const other = node("w", { ...who, retentionMs: dayMs, timeoutMs: 60_000 });
       expect(disagreements(node("a"), other)).toEqual([]);
@@ -41,7 +41,7 @@ describe("settings of two processes", () => {
     }
   });
 
-  it("may not be reached at one address, whatever they are", () => {
+  it("conflict if both have the same address, whatever their roles", () => {
     const address = "10.0.0.7:7373";
     for (const who of [{}, { role: "worker" as const }, { observer: true }]) {
       expect(disagreements(node("a", { address }), node("b", { ...who, address }))).toEqual([
@@ -58,7 +58,7 @@ describe("settings of two processes", () => {
     expect(disagreements(node("a"), node("b"))).toEqual([]);
   });
 
-  it("may have localhost where all are on one host; with two, who comes with it is refused, who had it is told of", () => {
+  it("may use localhost on one host; on two hosts, a new process is refused, and an existing one is reported", () => {
     const address = "localhost:7373";
     const here = { host: "one" };
     expect(disagreements(node("a", { ...here, address }), node("b", { ...here, address }))).toMatchObject([
@@ -78,11 +78,11 @@ describe("settings of two processes", () => {
     ]);
   });
 
-  it("are not known of a process that is too old to tell them", () => {
+  it("are not compared with a process too old to report them", () => {
     expect(disagreements(node("a", { settings: null }), node("b", { retentionMs: dayMs }))).toEqual([]);
   });
 
-  it("let what a leader planned last until its death is noticed", () => {
+  it("are reported if a leader's planned slots may run out before its death is noticed", () => {
     const slow = node("slow", { timeoutMs: 20_000, horizonMs: 50_000 });
     expect(disagreements(node("quick"), slow), "as long as it does by default").toEqual([]);
     const short = node("quick", { horizonMs: 12_000 });
@@ -97,7 +97,7 @@ describe("settings of two processes", () => {
 });
 
 describe("this machine's clock", () => {
-  it("is told of when it is surely further off than 5 s", () => {
+  it("is reported if it is certainly off by more than 5 s", () => {
     expect(clockTroubles({ wallOffsetMs: 4_900, errorMs: 1 })).toEqual([]);
     expect(clockTroubles({ wallOffsetMs: -5_400, errorMs: 500 })).toEqual([]);
     expect(clockTroubles({ wallOffsetMs: 61_000, errorMs: 500 })).toEqual([
@@ -106,7 +106,7 @@ describe("this machine's clock", () => {
     expect(clockTroubles({ wallOffsetMs: -5_600, errorMs: 500 })).toEqual([expect.stringContaining("5.6 s ahead of")]);
   });
 
-  it("is not known well where the store answers slowly", () => {
+  it("is reported as uncertain if the store answers slowly", () => {
     expect(clockTroubles({ wallOffsetMs: 0, errorMs: 1_500 })).toEqual([expect.stringContaining("only to 1.5 s")]);
   });
 });

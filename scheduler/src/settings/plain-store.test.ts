@@ -19,6 +19,6 @@ it.each<[string, Record<string, string>, string[]]>([
   ["postgres://db.example/app?sslrootcert=ca.pem", {}, []],
   ["postgres://db.example/app?ssl=true", {}, []],
   ["postgres://db.example/app", { PGSSLMODE: "verify-full" }, []],
-])("%s with %o leads to other machines without TLS: %o", (url, environment, hosts) => {
+])("%s with %o connects to other machines without TLS: %o", (url, environment, hosts) => {
   expect(plainHosts(url, environment)).toEqual(hosts);
 });

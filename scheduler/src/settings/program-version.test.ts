@@ -14,7 +14,7 @@ const file = (path: string, text: string): string => {
   return whole;
 };
 
-it("is of the nearest package.json above the main script, or above the working folder", () => {
+it("is the version in the nearest package.json above the main script, or above the working folder", () => {
   const script = file("app/dist/main.js", "");
   const installed = file("app/node_modules/runner/main.js", "");
   const own = file("carillon/main.js", "");

@@ -10,12 +10,12 @@ const given: ProviderOptions = {
 };
 
 describe("a sign-in provider", () => {
-  test("has the nearest name named for a misspelt option", () => {
+  test("suggests the nearest name for a misspelt option", () => {
     const misspelt = { ...given, isuer: given.issuer } as unknown as ProviderOptions;
     expect(() => providerSettings(misspelt)).toThrow('provider has no "isuer"; did you mean "issuer"?');
   });
 
-  test("is told completely, and nothing travels in the open", () => {
+  test("is read with its defaults, and wrong options and unencrypted URLs are refused", () => {
     expect(providerSettings(given)).toMatchObject({
       url: "https://carillon.example.com",
       label: "login.example.com",
@@ -46,7 +46,7 @@ describe("a sign-in provider", () => {
       );
   });
 
-  test("gives by its claims the highest of all roles that rules say, everywhere and in each namespace", () => {
+  test("gives the highest of all roles that its rules derive from the claims, everywhere and per namespace", () => {
     const rules: ProviderRule[] = [
       { claim: "groups", has: "all", role: "viewer" },
       { claim: "groups", has: "ops", role: "operator" },
@@ -77,7 +77,7 @@ describe("a sign-in provider", () => {
       expect(of(none)).toBeNull();
   });
 
-  test("is not believed about an address that it has not verified", () => {
+  test("is not trusted for an email address that it has not verified", () => {
     const rules: ProviderRule[] = [{ claim: "email", has: "boss@example.com", role: "admin" }];
     const of = (more: object) =>
       rightsOf(providerSettings({ ...given, rules }), verifiedOnly({ email: "boss@example.com", ...more }));

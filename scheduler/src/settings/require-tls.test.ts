@@ -32,7 +32,7 @@ it.each<[string, object, string]>([
     },
     "alarms.channels.mail",
   ],
-])("without TLS is refused where it is required: %s", (_, options, path) => {
+])("a connection without TLS is refused if TLS is required: %s", (_, options, path) => {
   const given = { store: "embedded", ...options };
   expect(() => settingsOf({ ...given, requireTls: true })).toThrow(
     expect.objectContaining({ code: "OPTION_INVALID", path, message: expect.not.stringContaining("secret") }),
@@ -45,6 +45,6 @@ it.each<[string, object]>([
   ["ZooKeeper by TLS", { store: "embedded", coordination: "zookeepers://zoo.example:2182" }],
   ["this machine", { store: "postgres://127.0.0.1/app", coordination: "redis://localhost:6379" }],
   ["a webhook by TLS", { store: "embedded", alarms: hook("https://hooks.example/x") }],
-])("is not refused where TLS is required: %s", (_, options) => {
+])("is accepted if TLS is required: %s", (_, options) => {
   expect(() => settingsOf({ ...options, requireTls: true })).not.toThrow();
 });

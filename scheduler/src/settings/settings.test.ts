@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { type CarillonOptions, settingsOf } from "./settings.ts";
 
 describe("options", () => {
-  it("have defaults that hold together: the horizon is longer than an election, a session outlives a beat", () => {
+  it("have consistent defaults: the horizon is longer than an election, a session longer than a heartbeat", () => {
     const settings = settingsOf({});
     expect(settings).toMatchObject({
       schema: "carillon",
@@ -22,7 +22,7 @@ describe("options", () => {
     expect(settings.commands).toEqual({ allow: [], allowEnv: [], shell: false, rehearse: false });
   });
 
-  it("say what a scheduler does where cluster time went back: it waits, or does not start", () => {
+  it("define what a scheduler does if cluster time went back: it waits, or does not start", () => {
     expect([settingsOf({}).clockBack, settingsOf({ clockBack: "refuse" }).clockBack]).toEqual(["wait", "refuse"]);
     const wrong = expect.objectContaining({
       code: "OPTION_INVALID",
@@ -32,7 +32,7 @@ describe("options", () => {
     expect(() => settingsOf({ clockBack: "never" as "wait" })).toThrow(wrong);
   });
 
-  it("give no store unasked in production: a variable that is not set is told, and makes no private database", () => {
+  it("have no default store in production: an unset variable is an error, not a private database", () => {
     vi.stubEnv("NODE_ENV", "production");
     try {
       const refused = expect.objectContaining({
@@ -50,7 +50,7 @@ describe("options", () => {
     expect(settingsOf({}).schema, "elsewhere it is told in a line of the log").toBe("carillon");
   });
 
-  it("refuse a store that is undefined, in production or not, and name a variable that holds a postgres:// URL", () => {
+  it("refuse an undefined store everywhere, and name a variable with a postgres:// URL as a hint", () => {
     const refusal = (options: CarillonOptions) => {
       try {
         settingsOf(options);
@@ -82,7 +82,7 @@ describe("options", () => {
     }
   });
 
-  it("a longer session timeout stretches what depends on it", () => {
+  it("with a longer session timeout have longer dependent intervals", () => {
     const settings = settingsOf({ sessionTimeout: "20s" });
     expect(settings).toMatchObject({ sessionTimeoutMs: 20_000, horizonMs: 50_000 });
     expect(settingsOf({ sessionTimeout: "7s" }).beatMs).toBe(4_500);
@@ -123,7 +123,7 @@ describe("options", () => {
     );
   });
 
-  it("a URL's password is not repeated in the refusal", () => {
+  it("do not show a URL's password in an error", () => {
     expect(() => settingsOf({ store: "mysql://me:secret@x" })).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining("secret") }),
     );

@@ -21,7 +21,7 @@ const told = (options: TaskOptions, was: string[], is: string[]) =>
   });
 const daily = cron("0 9 * * *", { zone: "UTC" });
 
-it("tells where a slot goes that a day takes or gives back", () => {
+it("shows where a slot goes when its day becomes or stops being a holiday", () => {
   const holiday = "skipped: calendar de: 2027-03-10 is a holiday";
   expect(told({ schedule: daily, calendar: { name: "de" } }, [], ["2027-03-10"])).toEqual([
     ["2027-03-10T09", "2027-03-10T09", holiday],
@@ -34,7 +34,7 @@ it("tells where a slot goes that a day takes or gives back", () => {
   expect(told(next, ["2027-03-10"], ["2027-03-10"])).toEqual([]);
 });
 
-it("tells of slots whose time has passed meanwhile", () => {
+it("shows slots whose new time has already passed", () => {
   const next = { schedule: daily, calendar: { name: "de", otherwise: "next" } } as const;
   expect(told(next, ["2027-03-03", "2027-03-02"], [])).toEqual([
     ["2027-03-02T09", "2027-03-04T09", "missed: its own time has passed"],
@@ -46,7 +46,7 @@ it("tells of slots whose time has passed meanwhile", () => {
   ]);
 });
 
-it("leaves out what has its account: it runs by neither version", () => {
+it("leaves out slots that are already recorded, because neither version runs them", () => {
   const task = of({ schedule: daily, calendar: { name: "de", otherwise: "next" } });
   const [second, third] = [Date.parse("2027-03-02T09:00:00Z"), Date.parse("2027-03-03T09:00:00Z")];
   const changes = (accounted: number[]) =>
@@ -55,7 +55,7 @@ it("leaves out what has its account: it runs by neither version", () => {
   expect(changes([third])).toMatchObject({ total: 1, nominalMs: [second], changes: [{ nominalMs: second }] });
 });
 
-it("counts a blackout that a slot is moved into, and leaves out what cannot change", () => {
+it("includes a blackout into which a slot is moved, and leaves out slots that cannot change", () => {
   const options: TaskOptions = {
     schedule: daily,
     calendar: { name: "de", otherwise: "next" },
@@ -66,14 +66,14 @@ it("counts a blackout that a slot is moved into, and leaves out what cannot chan
   expect(told({ schedule: daily }, [], ["2027-03-10"]), "it has no calendar").toEqual([]);
 });
 
-it("looks at so many slots of a task, and says that there are more", () => {
+it("limits the slots examined per task, and reports that there are more", () => {
   const all = Array.from({ length: 28 }, (_, at) => `2027-04-${String(at + 1).padStart(2, "0")}`);
   const often = of({ schedule: every("1m"), calendar: { name: "de" } });
   const { changes, total, isCut } = slotChanges(often, calendar([]), calendar(all), nowMs);
   expect([changes.length, total, isCut]).toEqual([50, 2_000, true]);
 });
 
-it("compares each slot where the zone changes, and a weekend counts as days", () => {
+it("compares each slot if the zone changes, and counts weekends as days", () => {
   const task = of({ schedule: cron("30 23 * * *", { zone: "UTC" }), calendar: { name: "de" } });
   const was = calendar(["2027-03-10"]);
   const { total, changes } = slotChanges(task, was, calendar(["2027-03-10"], { zone: "Europe/Berlin" }), nowMs);
@@ -82,7 +82,7 @@ it("compares each slot where the zone changes, and a weekend counts as days", ()
   expect([weekend.total, weekend.changes[0]?.is.note]).toEqual([52, expect.stringContaining("weekend (Sunday)")]);
 });
 
-it("a version that keeps fewer than half of the coming holidays is refused, and past ones do not count", () => {
+it("a version with fewer than half of the coming holidays is refused; past holidays do not count", () => {
   const was = calendar(["2020-01-01", "2027-03-03", "2027-05-01", "2027-12-25"]);
   const check = (...holidays: string[]) => checkNotShrunk("de", was, calendar(holidays), nowMs);
   expect(() => check("2027-05-01")).toThrow(

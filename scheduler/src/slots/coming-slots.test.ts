@@ -13,7 +13,7 @@ import { nextDue, nextOf, scheduleOf } from "./upcoming-slots.ts";
 const dayMs = 86_400_000;
 const calendar: Calendar = { name: "de", version: 1, zone: "Europe/Berlin", weekend: [0, 6], holidays: ["2030-01-01"] };
 
-it("previews say of each slot what the planner does with it, jitter in or near blackouts included", () => {
+it("previews show for each slot what the planner does, also with jitter in or near blackouts", () => {
   const options = fc.record({
     schedule: fc.constantFrom(
       cron("0 */5 * * *"),
@@ -57,7 +57,7 @@ it("previews say of each slot what the planner does with it, jitter in or near b
   );
 });
 
-it("ends: with a schedule that does, with a fixed delay, and where everything is skipped", () => {
+it("the list ends with its schedule, after one slot of a fixed delay, and if every slot is skipped", () => {
   const slots = (options: Parameters<typeof defineTask>[1], count = 3) => {
     const definition = defineTask("t", options);
     return comingSlots({ definition, schedule: plannedSchedule(definition, undefined), seed: null }, 0, count);
@@ -73,7 +73,7 @@ it("ends: with a schedule that does, with a fixed delay, and where everything is
   expect(slots({ schedule: every("1h"), blackout: never })).toEqual([]);
 });
 
-describe("slots that are skipped together are looked past together", () => {
+describe("consecutive skipped slots are passed over at once", () => {
   const paydays: Calendar = {
     name: "pay",
     version: 1,
@@ -120,7 +120,7 @@ describe("slots that are skipped together are looked past together", () => {
     expect(next(rule("holidays"), "2031-02-28T23:59:55Z", paydays)).toBeNull();
   });
 
-  it("where no day is near enough to be moved to", () => {
+  it("where no day to move to is near enough", () => {
     const rule = (otherwise: "next" | "previous") => ({
       schedule: cron("* * * * *"),
       calendar: { name: "pay", on: "holidays" as const, otherwise },
@@ -133,7 +133,7 @@ describe("slots that are skipped together are looked past together", () => {
   });
 });
 
-it("tells when the next slot runs, later by jitter or at a blackout's end", () => {
+it("shows when the next slot runs, delayed by jitter or to a blackout's end", () => {
   const due = (options: Parameters<typeof defineTask>[1], now: string) => {
     const definition = defineTask("t", options);
     const record = { taskId: 7, name: "t", definition, paused: null, nextSlotMs: null } as unknown as TaskRecord;

@@ -16,14 +16,14 @@ function plan(schedule: ScheduleSpec, options: TaskOptions, fromMs: number, nowM
 const slots = (step: PlanStep) => step.slots.map(({ slotMs }) => slotMs);
 
 describe("planning", () => {
-  it("takes what comes up to the horizon, and leaves the next open", () => {
+  it("takes the slots up to the horizon, and leaves the next one open", () => {
     const step = plan(every("1s"), {}, start, start, start + 3_500);
     expect(slots(step)).toEqual([start + 1_000, start + 2_000, start + 3_000]);
     expect(step).toMatchObject({ missed: [], nextSlotMs: start + 4_000 });
     expect(step.slots.every(({ slotMs, dueMs }) => slotMs === dueMs)).toBe(true);
   });
 
-  it("takes nothing when nothing is due by then", () => {
+  it("takes nothing if no slot is due before the horizon", () => {
     expect(plan(every("1h"), {}, start, start, start + minute)).toEqual({
       slots: [],
       missed: [],
@@ -31,7 +31,7 @@ describe("planning", () => {
     });
   });
 
-  it("one moment comes once", () => {
+  it("takes a single instant once", () => {
     expect(plan(at(start + 5), {}, start, start, start + minute)).toEqual({
       slots: [{ slotMs: start + 5, dueMs: start + 5 }],
       missed: [],
@@ -39,7 +39,7 @@ describe("planning", () => {
     });
   });
 
-  it("a fixed delay has one slot, never missed, and the next only when a run has ended", () => {
+  it("takes one slot of a fixed delay, which is never missed; the next one follows the end of the run", () => {
     const schedule = every("1m", { mode: "delay" });
     expect(plan(schedule, { misfire: "skip" }, start, start + 90 * minute, start + 91 * minute)).toEqual({
       slots: [{ slotMs: start + minute, dueMs: start + minute }],
@@ -49,7 +49,7 @@ describe("planning", () => {
     expect(plan(schedule, {}, start, start, start + 1).slots).toEqual([]);
   });
 
-  it("jitter moves the due time, not the slot, alike for all who compute it", () => {
+  it("jitter moves the due time but not the slot, equally in every process", () => {
     const schedule = every("1m", { jitter: "30s" });
     const step = plan(schedule, {}, start, start, start + 10 * minute);
     for (const { slotMs, dueMs } of step.slots) {
@@ -60,7 +60,7 @@ describe("planning", () => {
     expect(plan(schedule, {}, start, start, start + 10 * minute)).toEqual(step);
   });
 
-  it("bounds a step; the rest follows in the next", () => {
+  it("bounds a step; further slots follow in the next step", () => {
     const step = plan(every("1s"), {}, start, start, start + 60 * minute);
     expect(step.slots).toHaveLength(slotsPerStep);
     expect(step.nextSlotMs).toBe(start + (slotsPerStep + 1) * 1_000);
@@ -72,7 +72,7 @@ describe("planning", () => {
     const away = (misfire: TaskOptions["misfire"], now = nowMs) =>
       plan(every("1m"), { misfire }, start, now, now + 1_000);
 
-    it("what is late by less than the misfire time is run, not missed", () => {
+    it("a slot that is late by less than the misfire time is run, not missed", () => {
       const step = plan(
         every("1s"),
         { misfire: { policy: "skip", after: "10s" } },
@@ -84,7 +84,7 @@ describe("planning", () => {
       expect(step.missed).toEqual([]);
     });
 
-    it("fire_once runs the newest and tells the others as one range", () => {
+    it("fire_once runs the newest slot, and reports the others as one range", () => {
       const step = away("fire_once");
       expect(slots(step)).toEqual([start + 10 * minute]);
       expect(step.missed).toEqual([
@@ -93,7 +93,7 @@ describe("planning", () => {
       expect(step.nextSlotMs).toBe(start + 11 * minute);
     });
 
-    it("fire_once of a single late slot misses nothing", () => {
+    it("fire_once with a single late slot misses nothing", () => {
       const step = plan(every("1h"), { misfire: "fire_once" }, start, start + 61 * minute, start + 61 * minute);
       expect(step).toEqual({
         slots: [{ slotMs: start + 60 * minute, dueMs: start + 60 * minute }],
@@ -102,7 +102,7 @@ describe("planning", () => {
       });
     });
 
-    it("skip gives up what is late, and runs what is not yet", () => {
+    it("skip drops late slots, and runs those that are not late", () => {
       const step = away({ policy: "skip", after: "35s" });
       expect(slots(step)).toEqual([start + 10 * minute]);
       expect(step.missed).toEqual([
@@ -111,7 +111,7 @@ describe("planning", () => {
       expect(away("skip").missed).toMatchObject([{ toMs: start + 10 * minute, count: 10 }]);
     });
 
-    it("all runs every slot, up to its cap the newest, at its rate", () => {
+    it("all runs every slot, or the newest up to its cap, at its rate", () => {
       expect(slots(away("all"))).toHaveLength(10);
       const capped = away({ policy: "all", cap: 3, perSecond: 2 });
       expect(slots(capped)).toEqual([8, 9, 10].map((n) => start + n * minute));
@@ -121,7 +121,7 @@ describe("planning", () => {
       ]);
     });
 
-    it("within gives up what is later than it says, and leaves the rest to the policy", () => {
+    it("within drops slots that are later than its limit, and leaves later slots to the policy", () => {
       const late = { fromMs: start + minute, toMs: start + 5 * minute, count: 5, reason: "misfire: later than within" };
       const all = away({ policy: "all", within: "4m30s", cap: 3 });
       expect(slots(all)).toEqual([8, 9, 10].map((n) => start + n * minute));
@@ -141,7 +141,7 @@ describe("planning", () => {
       expect(away({ policy: "all", within: "1h" })).toEqual(away("all"));
     });
 
-    it("years of a per-second task are one range, but for the newest, which are counted: few slots are looked at", () => {
+    it("years of a per-second task become one range plus the counted newest slots, with few slots examined", () => {
       const schedule = cron("* * * * * *");
       const compiled = compileSchedule(schedule);
       let asked = 0;
@@ -169,7 +169,7 @@ describe("planning", () => {
       expect(asked, "of 94,608,000").toBeLessThan(25_000);
     });
 
-    it("loses and invents no slot, whatever the policy and however often it is asked", () => {
+    it("neither loses nor invents a slot, whatever the policy and however often it is called", () => {
       const policies = fc.record({
         policy: fc.constantFrom("fire_once" as const, "skip" as const, "all" as const),
         after: fc.integer({ min: 1_000, max: 120_000 }),
@@ -208,7 +208,7 @@ describe("planning", () => {
 });
 
 describe("counting slots", () => {
-  it("counts both ends, and gives up on too many", () => {
+  it("includes both ends, and gives up if there are too many", () => {
     const schedule = compileSchedule(every("1m"));
     expect(countSlots(schedule, start, start + 5 * minute)).toBe(6);
     expect(countSlots(schedule, start + 1, start + 5 * minute)).toBe(5);

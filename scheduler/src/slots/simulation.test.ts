@@ -8,7 +8,7 @@ const at = (text: string) => Date.parse(text);
 const zone = "America/New_York";
 
 describe("a simulation", () => {
-  it("lists what fires in order, counts the rest, and knows what is skipped", () => {
+  it("lists the fires in order, counts all of them, and knows the skipped slots", () => {
     const tasks = [
       task("a", { schedule: every("6h") }),
       task("b", { schedule: every("1h"), blackout: [{ from: "02:00", to: "23:00" }] }),
@@ -31,18 +31,18 @@ describe("a simulation", () => {
     expect([total, skipped]).toEqual([28, 21]);
   });
 
-  it("leaves out slots whose nominal times have their account", () => {
+  it("leaves out slots whose nominal times are already recorded", () => {
     const hours = [1, 2, 3].map((hour) => hour * 3_600_000);
     const ran = { ...task("a", { schedule: every("1h") }), accountedMs: [hours[1] as number] };
     expect(simulate([ran], 1, 4 * 3_600_000, 9).fires.map(({ atMs }) => atMs)).toEqual([hours[0], hours[2]]);
   });
 
-  it("begins with its first instant and ends before its last", () => {
+  it("includes its first instant and excludes its last", () => {
     const hours = simulate([task("a", { schedule: every("1h") })], 3_600_000, 7_200_000, 9).fires;
     expect(hours.map(({ atMs }) => atMs)).toEqual([3_600_000]);
   });
 
-  it("tells the minutes in which tasks meet, the fullest first; one task alone is no collision", () => {
+  it("reports the minutes in which several tasks fire, the fullest first", () => {
     const tasks = [
       task("every-second", { schedule: every("1s") }),
       task("noon", { schedule: cron("0 12 * * *") }),
@@ -57,7 +57,7 @@ describe("a simulation", () => {
     ]);
   });
 
-  it("tells local times that a change of clocks leaves out, where the task skips them", () => {
+  it("reports local times skipped by a change of clocks, for tasks that skip them", () => {
     const tasks = [
       task("skips", { schedule: cron("30 2 * * *", { zone, gap: "skip" }) }),
       task("shifts", { schedule: cron("30 2 * * *", { zone, gap: "shift" }) }),
@@ -73,13 +73,13 @@ describe("a simulation", () => {
     expect(simulate(tasks, at("2027-03-15T00:00:00Z"), at("2027-10-01T00:00:00Z"), 0).lost).toEqual([]);
   });
 
-  it("tells of a task that is paused until a time what fires from then on", () => {
+  it("shows for a task that is paused until a time what fires from then on", () => {
     const [fromMs, toMs] = [at("2027-03-01T00:00:00Z"), at("2027-03-02T00:00:00Z")];
     const hourly = { ...task("hourly", { schedule: every("1h") }), paused: { untilMs: fromMs + 22.5 * 3_600_000 } };
     expect(simulate([hourly], fromMs, toMs, 10).fires.map(({ atMs }) => (atMs - fromMs) / 3_600_000)).toEqual([23]);
   });
 
-  it("is refused when there is too much to look at", () => {
+  it("is refused if there are too many slots to examine", () => {
     const tasks = [task("fast", { schedule: every("100ms") })];
     expect(() => simulate(tasks, 0, 86_400_000 * 2, 0)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   });

@@ -30,7 +30,7 @@ const lineOf = (tasks: TaskRecord[], days = 3) => foretell(apart(tasks), fromMs,
 const firing = (line: Timeline, from: number, to: number) => firingIn(line, { from, to, most: 10 }).firing;
 
 describe("a timeline", () => {
-  test("tells of a task that is paused until a time what comes from then on", async () => {
+  test("shows for a task that is paused until a time what fires from then on", async () => {
     const paused = pausedUntil(fromMs + (1_440 + 3 * 60) * 60_000 + 30_000);
     const line = await lineOf([
       taskOf("daily", { schedule: cron("0 3 * * *") }),
@@ -55,7 +55,7 @@ describe("a timeline", () => {
     expect(firing(line, at(2, 0), at(3, 30)).map(({ name }) => name)).toEqual(["daily"]);
   });
 
-  test("counts what becomes due in each minute, and of how many tasks", async () => {
+  test("counts the runs due in each minute, and of how many tasks they are", async () => {
     const line = await lineOf([
       taskOf("a", { schedule: cron("0 3 * * *") }),
       taskOf("b", { schedule: cron("0 3 * * *") }),
@@ -85,7 +85,7 @@ describe("a timeline", () => {
     expect(firing(line, at(4, 0), at(4, 1)).map(({ name }) => name)).toEqual(["beat"]);
   });
 
-  test("leaves out slots whose nominal times have their account, of each of two tasks that are alike otherwise", async () => {
+  test("leaves out slots that are already recorded, even if another task is otherwise identical", async () => {
     const schedule = cron("0 3 * * *");
     const ran = taskOf("ran", { schedule }, { accountedMs: [fromMs + 3 * 3_600_000] });
     const line = await lineOf([taskOf("a", { schedule }), ran]);
@@ -93,7 +93,7 @@ describe("a timeline", () => {
     expect(firing(line, at(3, 0), at(3, 1)).map(({ name }) => name)).toEqual(["a"]);
   });
 
-  test("lists the first by slot, fires and name of many that are alike, and counts all", async () => {
+  test("lists the first of many identical tasks by slot, fires and name, and counts all of them", async () => {
     const three = taskOf("three", { schedule: cron("0 3 * * *") });
     const line = await foretell(
       [
@@ -113,7 +113,7 @@ describe("a timeline", () => {
     expect([line.fires[at(3, 0)], line.tasks[at(3, 0)], line.counted.foretold]).toEqual([5, 5, 7]);
   });
 
-  test("tells when clocks change, and fires by them", async () => {
+  test("reports changes of clocks, and applies them", async () => {
     const line = await lineOf([
       taskOf("night", { schedule: cron("30 2 * * *", { zone: "Europe/Berlin", overlap: "both" }) }),
     ]);
@@ -124,7 +124,7 @@ describe("a timeline", () => {
     expect(minutes).toEqual([at(0, 30), at(0, 30, 1), at(1, 30, 1), at(1, 30, 2)]);
   });
 
-  test("tells no change of clocks that is past, where it goes on into a year that nothing was looked at of", async () => {
+  test("reports no change of clocks for a task without forecast", async () => {
     const options = { schedule: cron("* * * * * *", { zone: "Africa/Cairo" }) };
     const beginMs = Date.parse("2041-12-25T00:00:00Z");
     const { clockChanges, counted } = await foretell(
@@ -136,7 +136,7 @@ describe("a timeline", () => {
     expect([clockChanges, counted.left]).toEqual([[], 1]);
   });
 
-  test("leaves out what calendar and blackout skip, and counts jitter where it is due", async () => {
+  test("leaves out slots skipped by calendar or blackout, and counts jitter at the due time", async () => {
     const weekdays = { name: "bank", version: 1, zone: "UTC", weekend: [0, 6], holidays: [] };
     const line = await lineOf([
       taskOf("bank", { schedule: cron("0 9 * * *"), calendar: { name: "bank" } }, { calendar: weekdays }),
@@ -149,14 +149,14 @@ describe("a timeline", () => {
     expect(line.fires.slice(at(12, 0, 1), at(12, 31, 1)).indexOf(1)).not.toBe(late.indexOf(1));
   });
 
-  test("leaves out what this process cannot read, and foretells the rest", async () => {
+  test("leaves out tasks that this process cannot read, and forecasts the others", async () => {
     const newer = taskOf("newer", { schedule: cron("0 3 * * *", { zone: "Asia/Shanghai" }) });
     Object.assign(newer.definition.schedule, { zone: "Mars/Olympus" });
     const line = await lineOf([newer, taskOf("a", { schedule: cron("0 3 * * *") })]);
     expect(line.counted).toEqual({ foretold: 1, paused: 0, unforeseen: 1, left: 0 });
   });
 
-  test("looks once at tasks of one schedule, gives others their turn, and leaves out what is too much", async () => {
+  test("evaluates identical schedules once, yields to other work, and leaves out tasks that cost too much", async () => {
     breaths = 0;
     const minutely = { schedule: cron("* * * * *") };
     const names = Array.from({ length: 10_000 }, (_, n) => `m${n}`);
@@ -170,8 +170,8 @@ describe("a timeline", () => {
   });
 });
 
-describe("a spread", () => {
-  test("moves later what meets, within its hour, and tells what it comes to", async () => {
+describe("a spread of tasks over an hour", () => {
+  test("moves coinciding tasks later within their hour, and predicts the new peak", async () => {
     const tasks = Array.from({ length: 12 }, (_, n) => taskOf(`t${n}`, { schedule: cron("0 3 * * *") }));
     const line = await lineOf([...tasks, taskOf("fixed", { schedule: every("1h") })]);
     const { peak, fuller, moves, jitter } = suggestSpread(line, { within: 6, most: 20 });
@@ -196,7 +196,7 @@ describe("a spread", () => {
     ]);
   });
 
-  test("comes to the same for tasks that are gathered as for each alone", async () => {
+  test("is the same for grouped tasks as for single ones", async () => {
     const names = Array.from({ length: 30 }, (_, n) => `t${String((n * 7) % 30).padStart(2, "0")}`);
     const tasks = names.toSorted().map((name) => taskOf(name, { schedule: cron("0 3 * * *") }));
     const alone = suggestSpread(await lineOf(tasks), { within: 9, most: 20 });
@@ -206,7 +206,7 @@ describe("a spread", () => {
     expect(alone.moves.map(({ task }) => task)).toEqual(names.toSorted().slice(0, 20));
   });
 
-  test("moves nothing that fires all the time, nor what nothing would become better by", async () => {
+  test("moves neither tasks that fire all the time nor tasks whose move improves nothing", async () => {
     const busy = ["a", "b"].map((name) => taskOf(name, { schedule: cron("*/5 * * * *") }));
     expect(suggestSpread(await lineOf(busy), { within: 10, most: 20 }).moves).toEqual([]);
     const alone = await lineOf([taskOf("one", { schedule: cron("0 3 * * *") })]);
@@ -223,7 +223,7 @@ describe("a spread", () => {
     ["58 3 * * *", 5, null],
     ["* 3 * * *", 1, null],
     ["@daily", 1, null],
-  ])("%s set %i minutes later is %s", (expression, minutes, becomes) => {
+  ])("%s moved by %i minutes becomes %s", (expression, minutes, becomes) => {
     expect(shifted(expression, minutes)).toBe(becomes);
   });
 });

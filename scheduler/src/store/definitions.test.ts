@@ -30,7 +30,7 @@ function stored() {
 }
 
 describe("definitions", () => {
-  it("of more tasks than fit are those asked for last, and the others are read anew", async () => {
+  it("of more tasks than fit are the most recently used ones; older ones are read again", async () => {
     const { put, asked, tasks } = stored();
     const definitions = new Definitions(tasks, 20);
     for (let taskId = 1; taskId <= 100; taskId++) put(taskId, 1);
@@ -49,7 +49,7 @@ describe("definitions", () => {
     expect(asked.slice(100)).toEqual([[50]]);
   });
 
-  it("are read once, all that are missing in one question, again only for a newer version", async () => {
+  it("are read once, all missing ones in one query, and again only for a newer version", async () => {
     const { put, asked, definitions } = stored();
     put(1, 1);
     put(2, 1);
@@ -77,7 +77,7 @@ describe("definitions", () => {
     expect(definitions.get(1)?.version).toBe(2);
   });
 
-  it("leave out what the store does not have", async () => {
+  it("leave out tasks that the store does not have", async () => {
     const { definitions } = stored();
     await definitions.ensure([{ taskId: 9, version: 1 }]);
     expect(definitions.get(9)).toBeUndefined();

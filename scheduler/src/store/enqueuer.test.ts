@@ -31,8 +31,8 @@ function line() {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("enqueueing together", () => {
-  it("what is asked for in one turn, and while a statement is under way, travels together; each gets its own answer", async () => {
+describe("batched enqueueing", () => {
+  it("calls of one turn, or made while a statement is in flight, share a statement; each gets its own answer", async () => {
     const { enqueuer, statements } = line();
     const first = [1, 2, 3].map((taskId) => enqueuer.add(write(taskId)));
     await turn();
@@ -51,7 +51,7 @@ describe("enqueueing together", () => {
     expect((await alone).runId).toBe(60);
   });
 
-  it("many go in two statements side by side, in order; those with keys in one after the other", async () => {
+  it("many calls go in two concurrent statements, in order; calls with keys go one statement after the other", async () => {
     for (const key of [null, "k"]) {
       const { enqueuer, statements } = line();
       const all = Promise.all(Array.from({ length: 600 }, (_, i) => enqueuer.add({ ...write(i), key })));
@@ -67,7 +67,7 @@ describe("enqueueing together", () => {
     }
   });
 
-  it("bounds a statement", async () => {
+  it("bounds the size of a statement", async () => {
     const { enqueuer, statements } = line();
     const all = Promise.all(Array.from({ length: 4_500 }, (_, i) => enqueuer.add(write(i))));
     for (let i = 0; i < 3; i++) {
@@ -78,7 +78,7 @@ describe("enqueueing together", () => {
     expect(statements.map(({ writes }) => writes.length)).toEqual([2_000, 2_000, 500]);
   });
 
-  it("when one is at fault, each is told its own answer", async () => {
+  it("if one call is at fault, each call gets its own answer", async () => {
     const enqueuer = new Enqueuer(async (writes) => {
       if (writes.some(({ taskId }) => taskId === 2)) throw new Error("2 is gone");
       return writes.map(({ taskId }) => ({ runId: taskId, created: true }));
@@ -92,7 +92,7 @@ describe("enqueueing together", () => {
     expect(await enqueuer.add(write(4))).toMatchObject({ runId: 4 });
   });
 
-  it("sends each again under the number that it had: some may have been made before the error", async () => {
+  it("repeats each call with its run number, because some runs may have been created before the error", async () => {
     const sent: number[][] = [];
     const enqueuer = new Enqueuer(async (writes, drawn) => {
       if (drawn.length === 0) drawn.push(...writes.map(({ taskId }) => taskId * 10));
@@ -119,7 +119,7 @@ describe("enqueueing together", () => {
       return { clock, enqueuer, signals };
     }
 
-    it("keeps each caller as long as it will wait, and repeats the statement for as long as one does", async () => {
+    it("keeps each call until its timeout, and repeats the statement while any call waits", async () => {
       const { clock, enqueuer, signals } = away();
       const short = enqueuer.add(write(1), { timeoutMs: 100 });
       const usual = enqueuer.add(write(2));
@@ -135,7 +135,7 @@ describe("enqueueing together", () => {
       expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
     });
 
-    it("tells who waits behind a statement that no run was made, and makes none later", async () => {
+    it("reports to a call queued behind a statement that no run was created, and creates none later", async () => {
       const { clock, enqueuer, signals } = away();
       void enqueuer.add(write(1)).catch(() => undefined); // The fake store of this test never responds.
       await turn();
@@ -148,7 +148,7 @@ describe("enqueueing together", () => {
       expect(signals).toHaveLength(1);
     });
 
-    it("gives up a hundred thousand that were never sent without looking through all of them for each", async () => {
+    it("times out a hundred thousand unsent calls without a scan of all for each", async () => {
       const { clock, enqueuer, signals } = away();
       const codes = new Map<string, number>();
       const count = ({ code }: { code: string }) => codes.set(code, (codes.get(code) ?? 0) + 1);
@@ -165,7 +165,7 @@ describe("enqueueing together", () => {
       expect(signals, "none of them was sent").toHaveLength(1);
     });
 
-    it("ends at once by the caller's signal, with its reason, and when the process stops", async () => {
+    it("ends a call at once by its abort signal, with the signal's reason, or when the process stops", async () => {
       const { enqueuer } = away();
       const end = new AbortController();
       const [mine, other] = [enqueuer.add(write(1), { signal: end.signal }), enqueuer.add(write(2))];

@@ -48,7 +48,7 @@ async function take(events: AsyncGenerator<StoredEvent>, count: number): Promise
 }
 const from = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
 
-it("all followers are served by the same reads, each with its own, from its own place on", async () => {
+it("all followers share the same reads, and each gets its own events from its own position", async () => {
   const [recorded, over] = [new Recorded(), new AbortController()];
   recorded.add(3);
   const feed = feedOn(recorded);
@@ -64,7 +64,7 @@ it("all followers are served by the same reads, each with its own, from its own 
   over.abort();
 });
 
-it("one that does not keep up goes on by itself behind its last event, and joins the others again", async () => {
+it("a slow follower reads on its own from its last event, and later shares reads again", async () => {
   const [recorded, over] = [new Recorded(), new AbortController()];
   const feed = feedOn(recorded);
   const [slow, quick] = [feed.follow(filter, place, over.signal), feed.follow(filter, place, over.signal)];
@@ -82,7 +82,7 @@ it("one that does not keep up goes on by itself behind its last event, and joins
   over.abort();
 });
 
-it("without followers nothing is read", async () => {
+it("nothing is read without followers", async () => {
   const [recorded, over] = [new Recorded(), new AbortController()];
   const feed = feedOn(recorded);
   const follower = feed.follow(filter, place, over.signal);

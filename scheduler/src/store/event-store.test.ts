@@ -8,7 +8,7 @@ describe("a cursor", () => {
   it.each([
     ["between two reads", place],
     ["within a read", { ...place, reading, floorMs: 1_600_000_000_000 }],
-  ])("%s says its place", (_, at) => {
+  ])("%s gives its position", (_, at) => {
     const cursor = cursorOf(at);
     expect(placeOfCursor(cursor)).toEqual(at);
     expect(cursor, "it goes through a header and a URL").toMatch(/^[\d~:,]+$/);
@@ -27,7 +27,7 @@ describe("a cursor", () => {
     [cursorOf({ ...place, seen: "10:20:11," }), "an open transaction without a number"],
     [cursorOf({ ...place, reading: { ...reading, snapshot: "99999999999999999999:1:" } }), "too large a number"],
     [7, "no text"],
-  ])("%j is none: %s", (text, _why) => {
+  ])("%j is refused: %s", (text, _why) => {
     expect(() => placeOfCursor(text)).toThrow(expect.objectContaining({ code: "OPTION_INVALID", path: "after" }));
   });
 });
@@ -40,7 +40,7 @@ it.each([
   ["19", true],
   ["20", false],
   ["21", false],
-])("a snapshot shows transaction %s: %s", (xid, shown) => {
+])("a snapshot includes transaction %s: %s", (xid, shown) => {
   expect(isVisible(xid, "10:20:11,15")).toBe(shown);
   expect(isVisible(xid, ""), "before the first snapshot").toBe(false);
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { sideBySide } from "./side-by-side.ts";
 
-it("does each once, in their order, so many at a time", async () => {
+it("processes each item once, in order, with the given concurrency", async () => {
   const [begun, ends]: [number[], (() => void)[]] = [[], []];
   const all = sideBySide([1, 2, 3, 4, 5], 2, (item) => {
     begun.push(item);
@@ -21,7 +21,7 @@ it("does each once, in their order, so many at a time", async () => {
   await all;
 });
 
-it("fails with the first failure, and does the others", async () => {
+it("fails with the first failure, and processes the other items", async () => {
   const done: number[] = [];
   const all = sideBySide([1, 2, 3], 2, async (item) => {
     if (item === 1) throw new Error("one");

@@ -17,7 +17,7 @@ function machine(wallMs = 1_000_000) {
 }
 
 describe("the store's clock", () => {
-  it("is the wall clock until the first sample, then what the store's shows at least, at once", () => {
+  it("is the wall clock until the first sample, and then at once the lower bound of the store's clock", () => {
     const { state, storeClock, sample } = machine();
     expect(storeClock.now()).toBe(1_000_000);
     expect(storeClock.errorMs).toBe(Number.POSITIVE_INFINITY);
@@ -38,7 +38,7 @@ describe("the store's clock", () => {
     expect(storeClock.wallOffsetMs).toBe(storeClock.now() - state.wallMs);
   });
 
-  it("takes of all samples what each bounds best, and one that contradicts them alone", () => {
+  it("combines the best bounds of all samples, but relies on a contradicting sample alone", () => {
     const { state, storeClock, sample } = machine();
     sample(5_000_000, 10, 0.9);
     expect(storeClock.now() - state.monoMs).toBeCloseTo(5_000_000 - 1, 5);
@@ -50,7 +50,7 @@ describe("the store's clock", () => {
     expect(storeClock.now() - state.monoMs).toBe(5_001_000 - 30);
   });
 
-  it("follows a step at once and tells, goes forwards at once, but makes up drift slowly and never backwards", () => {
+  it("follows a step at once and reports it, jumps forwards at once, and corrects drift slowly, never backwards", () => {
     const { state, storeClock, sample } = machine();
     sample(5_000_000, 2);
     let steps = 0;
@@ -110,7 +110,7 @@ describe("the store's clock", () => {
     expect(steps.followed).toBe(1);
   });
 
-  it("forgets a step that is over before it was judged, and takes another one for another", () => {
+  it("forgets a step that is over before it was judged, and treats a later one as another step", () => {
     const { storeClock, steps, read, ahead } = judged();
     read(6_000_000);
     const first = storeClock.held;
@@ -125,7 +125,7 @@ describe("the store's clock", () => {
     expect([storeClock.held, ahead(), steps.followed]).toEqual([undefined, 7_999_999, 1]);
   });
 
-  it("follows less than a step at once, and no step that a slow answer explains", () => {
+  it("follows a difference below a step at once, and no step that a slow answer explains", () => {
     const { storeClock, read, ahead } = judged();
     read(5_000_400);
     expect([storeClock.held, ahead()]).toEqual([undefined, 5_000_399]);
@@ -133,7 +133,7 @@ describe("the store's clock", () => {
     expect([storeClock.held, ahead()]).toEqual([undefined, 5_000_399]);
   });
 
-  it("passes over an answer of the former shift, and judges one of a store that lost the latest", () => {
+  it("ignores an answer with the previous shift, and judges an answer of a store that lost the latest shift", () => {
     const { state, storeClock, read, ahead } = judged();
     const began = state.monoMs;
     read(5_000_000, 1);
@@ -146,7 +146,7 @@ describe("the store's clock", () => {
     expect([storeClock.held, ahead()]).toEqual([undefined, 4_999_999]);
   });
 
-  it("asks for a sharp sample when something is to start, and not again before that is blunt", async () => {
+  it("requests a precise sample before a start, and no other until that is imprecise", async () => {
     const { state, storeClock } = machine();
     let asked = 0;
     storeClock.sharpen();
@@ -165,7 +165,7 @@ describe("the store's clock", () => {
     expect(storeClock.now() - state.monoMs).toBeCloseTo(5_000_000, 5);
   });
 
-  it("is never ahead of the store's, nor further behind than its best answer and the drift, and never runs backwards", () => {
+  it("is never ahead of the store's clock, never behind it by more than its error bound, and never runs backwards", () => {
     const samples = fc.array(
       fc.record({
         waitMs: fc.integer({ min: 0, max: 5_000 }),

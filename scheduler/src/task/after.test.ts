@@ -4,7 +4,7 @@ import { inOrder } from "./after.ts";
 const task = (name: string, ...tasks: string[]) => ({ name, after: { tasks, on: "success" as const } });
 const names = (definitions: { name: string }[]) => definitions.map(({ name }) => name);
 
-test("tasks come after those that they follow, however many follow each other", () => {
+test("tasks are sorted after their predecessors, however long the chain is", () => {
   expect(names(inOrder([task("c", "a", "b"), task("b", "a"), { name: "a" }, task("d", "elsewhere")]))).toEqual([
     "a",
     "b",
@@ -15,7 +15,7 @@ test("tasks come after those that they follow, however many follow each other", 
   expect(names(inOrder(chain)).slice(0, 2)).toEqual(["t49999", "t49998"]);
 });
 
-test("a circle is told by its names", () => {
+test("a cycle is reported with its names", () => {
   const definitions = [task("x", "a"), task("a", "b"), task("b", "c", "a"), task("c")];
   expect(() => inOrder(definitions)).toThrow("a after b after a");
 });

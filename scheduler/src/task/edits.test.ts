@@ -11,28 +11,28 @@ const code = (options: TaskOptions = {}) => defineTask("settle", { schedule: eve
 const optionOf = (option: string, written: unknown): TaskOptions =>
   option === "schedule" ? { schedule: readWritten("t", { schedule: written }).schedule } : { [option]: written };
 
-describe("an edit by hand", () => {
-  it("keeps beneath what the code says, and stays when the code is stored again", () => {
+describe("a manual edit", () => {
+  it("keeps the code's value beneath it, and survives a restart of the code", () => {
     const now = edited(code(), { priority: 7, timeout: "5m" });
     expect(now).toEqual({ ...code(), priority: 7, timeoutMs: 300_000, asDefined: { priority: 5, timeoutMs: null } });
     expect(keepEdits(code(), now)).toEqual(now);
   });
 
-  it("lets the code change every other part, and what lies beneath", () => {
+  it("lets the code change every other part, and the value beneath", () => {
     const now = edited(code(), { priority: 7 });
     const next = keepEdits(code({ priority: 1, schedule: every("2m") }), now);
     expect(next).toEqual({ ...code({ schedule: every("2m") }), priority: 7, asDefined: { priority: 1 } });
     expect(reverted(next, ["priority"])).toEqual(code({ priority: 1, schedule: every("2m") }));
   });
 
-  it("is none any more where both agree, whoever came to it", () => {
+  it("disappears if both values agree, whichever of them changed", () => {
     const now = edited(code(), { priority: 7 });
     expect(keepEdits(code({ priority: 7 }), now)).toEqual(code({ priority: 7 }));
     expect(edited(now, { priority: 5 })).toEqual(code());
     expect(edited(code(), { priority: 5 })).toEqual(code());
   });
 
-  it("of an edited part still has what the code said at first", () => {
+  it("of an edited part still keeps the code's original value", () => {
     const twice = edited(edited(code(), { priority: 7 }), { priority: 8, grace: "2s" });
     expect(twice.asDefined).toEqual({ priority: 5, graceMs: 1_000 });
     expect(editedParts(reverted(twice, ["graceMs"]))).toEqual(["priority"]);
@@ -40,7 +40,7 @@ describe("an edit by hand", () => {
     expect(reverted(code(), [])).toEqual(code());
   });
 
-  it("changes of a policy only what it names", () => {
+  it("changes only the named fields of a policy", () => {
     const before = code({
       retry: { attempts: 3, delay: "2s", jitter: 0 },
       misfire: { policy: "all", cap: 7, after: "1m" },
@@ -51,7 +51,7 @@ describe("an edit by hand", () => {
     expect(edited(now, { misfire: "skip" }).misfire).toMatchObject({ policy: "skip", cap: 7, afterMs: 60_000 });
   });
 
-  it("is checked as a definition is", () => {
+  it("is validated like a definition", () => {
     expect(() => edited(code(), { priority: 10 })).toThrow(expect.objectContaining({ code: "TASK_INVALID" }));
     expect(() => edited(code(), { schedule: { type: "never" } as never })).toThrow(
       expect.objectContaining({ code: "SCHEDULE_INVALID" }),
@@ -59,7 +59,7 @@ describe("an edit by hand", () => {
     expect(() => edited(code(), { nope: 1 } as never)).toThrow(expect.objectContaining({ code: "TASK_INVALID" }));
   });
 
-  it("of any two options is refused as they are together in a definition", () => {
+  it("of any two options is refused exactly if a definition with both is refused", () => {
     const examples = optionRows.flatMap(([option, { example }]) =>
       option === "of" ? [] : [[option, optionOf(option, example)] as const],
     );
@@ -95,7 +95,7 @@ describe("an edit by hand", () => {
     expect(refused).toBeGreaterThan(30);
   });
 
-  it("calls parts as options do, or by their own names", () => {
+  it("accepts the names of options and the names of parts", () => {
     expect(["timeout", "timeoutMs", "grace", "nope", "constructor"].map(partCalled)).toEqual([
       "timeoutMs",
       "timeoutMs",

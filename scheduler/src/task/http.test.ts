@@ -34,7 +34,7 @@ describe("an HTTP task's definition", () => {
     });
   });
 
-  it("is absent where there is none: older definitions keep their text", () => {
+  it("is absent if there is none, so that older definitions keep their text", () => {
     expect("http" in defineTask("t")).toBe(false);
   });
 

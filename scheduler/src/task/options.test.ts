@@ -29,7 +29,7 @@ describe("the table of task options", () => {
     expect(new Set(parts).size).toBe(parts.length);
   });
 
-  it("says what the comment of each option's type says", () => {
+  it("has the same text as the comment of each option's type", () => {
     const said = new Map(
       [...read("options.ts").matchAll(/\/\*\* ([^\n]*) \*\/\n {2}(\w+)\?:/g)].map(([, comment, option]) => [
         option as string,
@@ -44,11 +44,11 @@ describe("the table of task options", () => {
     }
   });
 
-  it("is what docs/task-options.md says (npm run build; node scripts/task-options.mjs)", () => {
+  it("is the same as docs/task-options.md (npm run build; node scripts/task-options.mjs)", () => {
     expect(read("../../../docs/task-options.md")).toBe(optionsPage());
   });
 
-  it("has descriptions of one sentence, versions, and examples that are not as usual", () => {
+  it("has one-sentence descriptions, versions, and examples that differ from the defaults", () => {
     for (const [option, row] of optionRows) {
       expect([option, row.description]).toEqual([option, expect.stringMatching(/^[A-Z].*\.$/)]);
       expect([option, row.since]).toEqual([option, expect.stringMatching(/^\d+\.\d+\.\d+$/)]);
@@ -65,7 +65,7 @@ describe.each(optionRows)("%s", (option, row) => {
   const definition = readWritten(name, example);
   const usual = { [option]: row.usual } as TaskOptions;
 
-  it("is read, and written again, in a file's words", () => {
+  it("is read and written in the task file's format", () => {
     const written = writtenTask(definition);
     expect(Object.keys(written)).toEqual([...Object.keys(beside), option]);
     expect(definitionText(readWritten(name, written))).toBe(definitionText(definition));
@@ -74,20 +74,20 @@ describe.each(optionRows)("%s", (option, row) => {
     expect(fieldChanges(plain, definition).map(({ path }) => path.split(".")[0])).toContain(option);
   });
 
-  it("is absent from a definition, or as usual, where it is not given", () => {
+  it("is absent from a definition, or the default, if it is not given", () => {
     expect([option, row.part in plain]).toEqual([option, row.isAbsent !== true]);
     if (row.usual !== null) expect(defineTask("t", usual)).toEqual(plain);
     if (row.nullable) expect(readWritten(name, { ...beside, [option]: null })).toEqual(plain);
   });
 
-  it("is in the contract, where it can be given and nothing else in its place", () => {
+  it("is in the API contract, which accepts the option and no other value for it", () => {
     const given = JSON.parse(JSON.stringify(givenOptions(definition)));
     expect(Object.keys(given)).toContain(option);
     expect(defineTask(name, contract.parse(given) as TaskOptions)).toEqual(definition);
     expect(contract.safeParse({ [option]: null }).success).toBe(row.nullable === true || row.kind.shape.is === "json");
   });
 
-  it("is edited by hand where it can be, by its name, and put back", () => {
+  it("can be edited by its name if it is editable, and reverted", () => {
     const given = { [option]: givenOptions(definition)[option] } as TaskOptions;
     if (!row.editable) {
       expect(() => edited(plain, given)).toThrow(expect.objectContaining({ path: option }));
@@ -101,7 +101,7 @@ describe.each(optionRows)("%s", (option, row) => {
     expect(partsToSet.split(", ").map((part) => part.split(" ")[0])).toContain(option);
   });
 
-  it("tells a wrong value with its path", () => {
+  it("reports a wrong value with its path", () => {
     if (row.kind.shape.is === "json") return;
     const wrong = { [option]: Symbol("wrong") } as unknown as TaskOptions;
     expect(() => defineTask(name, wrong)).toThrow(
@@ -110,7 +110,7 @@ describe.each(optionRows)("%s", (option, row) => {
   });
 });
 
-describe("an option that there is not", () => {
+describe("an unknown option", () => {
   it.each([
     ["retires", '; did you mean "retry"?'],
     ["Timeout", '; did you mean "timeout"?'],
@@ -126,7 +126,7 @@ describe("an option that there is not", () => {
     );
   });
 
-  it("among the fields of one", () => {
+  it("among an option's fields", () => {
     expect(() => defineTask("t", { retry: { atempts: 3 } } as never)).toThrow(
       expect.objectContaining({
         message: 'task t: retry has no "atempts"; did you mean "attempts"?',

@@ -8,8 +8,8 @@ import { readWritten, writtenTask } from "./written.ts";
 
 const schema = { type: "object", properties: { ledger: { type: "string" } }, required: ["ledger"] };
 
-describe("a payload's schema", () => {
-  test("is said by the one in code, where that can", () => {
+describe("the schema of a payload", () => {
+  test("is derived from the schema in code if possible", () => {
     const said = saidSchema(z.object({ ledger: z.string(), dry: z.boolean().default(false) }));
     expect(said).toMatchObject({ type: "object", properties: { ledger: { type: "string" }, dry: { default: false } } });
     // A field with a default is not required.
@@ -19,7 +19,7 @@ describe("a payload's schema", () => {
     expect([saidSchema(other), saidSchema(undefined)]).toEqual([undefined, undefined]);
   });
 
-  test("is part of a task: kept, written, edited and reverted; absent it is no part", () => {
+  test("is part of a task: stored, written, edited and reverted; if absent, it is not in the definition", () => {
     const plain = defineTask("settle", {});
     expect("payloadSchema" in plain).toBe(false);
     const task = defineTask("settle", { payloadSchema: schema });

@@ -14,13 +14,13 @@ const invalid = (part: string) =>
   });
 
 describe("routes and limits of a task", () => {
-  it("leave no trace in a task that has none", () => {
+  it("are absent from a task without them", () => {
     const plain = defineTask("t");
     expect(defineTask("t", { route: "any", labels: {}, limit: {} })).toEqual(plain);
     for (const part of ["route", "labels", "limit", "rate"]) expect(plain).not.toHaveProperty(part);
   });
 
-  it("are kept in one form", () => {
+  it("are stored in one canonical form", () => {
     expect(defineTask("t", { route: { hash: "key" } }).route).toEqual({ by: "hash" });
     expect(defineTask("t", { route: { pin: "atlas" } }).route).toEqual({ by: "pin", node: "atlas" });
     expect(defineTask("t", { route: { shards: 4 } }).route).toEqual({ by: "shards", shards: 4 });
@@ -81,11 +81,11 @@ describe("routes and limits of a task", () => {
     [{ route: { shards: 2 }, limit: { perWorker: 1 } }, "route: { shards } cannot go with limit.perWorker"],
     [{ route: { shards: 2 }, rate: { limit: 1, per: "1s" } }, "route: { shards } cannot go with rate"],
     [{ route: "broadcast", schedule: every("5s", { mode: "delay" }) }, "cannot go with a fixed delay"],
-  ])("refuse what cannot stand together: %j", (options, part) => {
+  ])("refuse contradictory options: %j", (options, part) => {
     expect(() => defineTask("t", options)).toThrow(invalid(part));
   });
 
-  it("are edited by hand, taken away, kept over the code's next start, and reverted", () => {
+  it("are edited, removed, kept across the code's next start, and reverted", () => {
     const code = defineTask("t", { route: "sticky" });
     const limited = edited(code, { rate: { limit: 5, per: "1s" } });
     expect(limited.rate).toMatchObject({ limit: 5 });
@@ -112,8 +112,8 @@ const policy = (part: Partial<RetryPolicy> = {}): RetryPolicy => ({
   ...part,
 });
 
-describe("pauses between tries", () => {
-  it("fixed ones are all alike, and after the last try there is none", () => {
+describe("retry delays", () => {
+  it("fixed delays are all equal, and there is none after the last attempt", () => {
     expect([1, 2, 3, 4, 5, 6].map((attempt) => retryDelay(policy(), attempt, always(0)))).toEqual([
       1_000,
       1_000,
@@ -125,14 +125,14 @@ describe("pauses between tries", () => {
     expect(retryDelay(policy({ attempts: 1 }), 1, always(0))).toBeNull();
   });
 
-  it("exponential ones double up to the longest", () => {
+  it("exponential delays double up to the maximum", () => {
     const grown = policy({ backoff: "exponential", attempts: 100, maxDelayMs: 10_000 });
     expect([1, 2, 3, 4, 5, 6, 99].map((attempt) => retryDelay(grown, attempt, always(0)))).toEqual([
       1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000,
     ]);
   });
 
-  it("jitter takes off up to its share", () => {
+  it("jitter shortens a delay by up to its share", () => {
     expect(retryDelay(policy({ jitter: 0.2 }), 1, always(0))).toBe(1_000);
     expect(retryDelay(policy({ jitter: 0.2 }), 1, always(0.5))).toBe(900);
     expect(retryDelay(policy({ jitter: 1 }), 1, always(0.999))).toBe(1);

@@ -7,25 +7,25 @@ import { defineTask } from "./task.ts";
 const [a, b] = [defineTask("t", { priority: 1 }), defineTask("t", { priority: 2 })];
 
 describe("a release", () => {
-  it("is told apart by what it brings, not only by its label, in whatever order", () => {
+  it("is identified by its label and its definitions, in any order", () => {
     expect(releaseOf("1.4.0", [a]).name).toMatch(/^1\.4\.0\+[\w-]{8}$/);
     expect(releaseOf("1.4.0", [a]).name).not.toBe(releaseOf("1.4.0", [b]).name);
     const other = defineTask("u");
     expect(releaseOf("1", [a, other])).toEqual(releaseOf("1", [other, a]));
   });
 
-  it("has a number where its label is a whole one", () => {
+  it("has a number if its label is a whole number", () => {
     const numbers = ["1842", "0", "1.2", "v7", "20261126093000123456", ""].map((label) => releaseOf(label, []).number);
     expect(numbers).toEqual([1842, 0, null, null, null, null]);
   });
 
-  it("brings the same definition whether or not that was edited by hand since", () => {
+  it("has the same definition whether or not it was edited since", () => {
     expect(codeOf(edited(a, { description: "by hand" }))).toBe(codeOf(a));
     expect(codeOf(b)).not.toBe(codeOf(a));
   });
 });
 
-describe("which definition counts", () => {
+describe("the definition that takes effect", () => {
   const standing = (isKnown: boolean, ...backers: Backer[]) => ({ code: "present", isKnown, backers });
   const present = (number: number | null = null): Backer => ({ code: "present", number });
   const mine = { number: null };
@@ -46,11 +46,11 @@ describe("which definition counts", () => {
     expect(mayReplace(release, known)).toBe(may);
   });
 
-  it("before there were releases whoever comes replaces", () => {
+  it("a definition from before releases is replaced by any release", () => {
     expect(mayReplace(mine, { code: null, isKnown: true, backers: [present()] })).toBe(true);
   });
 
-  it("of two that both stand and are known, at most one replaces the other: they cannot take turns", () => {
+  it("of two deployed and known releases, at most one replaces the other, so they cannot alternate", () => {
     const numbers = fc.option(fc.nat(3), { nil: null });
     fc.assert(
       fc.property(numbers, numbers, (one, two) => {

@@ -10,7 +10,7 @@ const invalid = (part: string) =>
   });
 
 describe("a task's definition", () => {
-  it("is complete, whatever was left out", () => {
+  it("is complete, whatever options are omitted", () => {
     expect(defineTask("t")).toEqual({
       name: "t",
       description: "",
@@ -28,7 +28,7 @@ describe("a task's definition", () => {
     });
   });
 
-  it("reads durations, numbers for policies and policies for numbers", () => {
+  it("accepts durations, numbers in place of policies and policies in place of numbers", () => {
     const task = defineTask("t", {
       timeout: "2h",
       grace: 0,
@@ -51,13 +51,13 @@ describe("a task's definition", () => {
   });
 
   it.each(["", " a", ".a", "-a", "a b", "a\n", "a\0", "a;b", "x".repeat(201), 7, null])(
-    "cannot be called %j",
+    "refuses the name %j",
     (name) => {
       expect(() => defineTask(name as string)).toThrow(invalid("name"));
     },
   );
 
-  it.each(["a", "7", "übung", "结算", "a.b_c:d/e@f-g", "x".repeat(200)])("can be called %j", (name) => {
+  it.each(["a", "7", "übung", "结算", "a.b_c:d/e@f-g", "x".repeat(200)])("accepts the name %j", (name) => {
     expect(defineTask(name).name).toBe(name);
   });
 
@@ -92,7 +92,7 @@ describe("a task's definition", () => {
     expect(() => defineTask("t", options as TaskOptions)).toThrow(invalid(part));
   });
 
-  it("refuses wrong durations, payloads and schedules by their own codes", () => {
+  it("refuses wrong durations, payloads and schedules with their own error codes", () => {
     const code = (options: object) => {
       try {
         defineTask("t", options);
@@ -111,14 +111,14 @@ describe("a task's definition", () => {
     expect(code({ schedule: { type: "sometimes" } })).toBe("SCHEDULE_INVALID");
   });
 
-  it("keeps nothing of the caller's objects", () => {
+  it("shares no objects with the caller's options", () => {
     const argv = ["ls"];
     const task = defineTask("t", { command: { argv } });
     argv.push("-l");
     expect(task.command).toEqual({ argv: ["ls"] });
   });
 
-  it("has one text, whatever order its keys came in", () => {
+  it("has one text, whatever the order of its keys", () => {
     const task = defineTask("t", { schedule: every("1m"), slotPayload: { b: [{ d: 1, c: 2 }], a: 1 } });
     const shuffled = JSON.parse(JSON.stringify(Object.fromEntries(Object.entries(task).toReversed())));
     shuffled.slotPayload = { a: 1, b: [{ c: 2, d: 1 }] };

@@ -12,8 +12,8 @@ const version = (number: number, options: TaskOptions, reason = ""): VersionReco
   changedMs: Date.UTC(2030, 0, number),
 });
 
-describe("a stale change", () => {
-  it("is told both versions, who made the present one, when and why, and what differs", () => {
+describe("the error for a stale change", () => {
+  it("names both versions, the author, time and reason of the present one, and the differences", () => {
     const present = version(3, { schedule: every("2s"), timeout: "1m" }, "too slow");
     const { code, message, hint } = staleTask("settle", 2, present, version(2, { schedule: every("1s") }));
     expect(code).toBe("TASK_STALE");
@@ -24,7 +24,7 @@ describe("a stale change", () => {
     expect(hint).toContain("carillon tasks show settle");
   });
 
-  it("is told so when a change was taken back, when there never was such a version, and when there is no task", () => {
+  it("covers a change that was reverted, a version that never existed, and a missing task", () => {
     const same = { schedule: every("1s") };
     expect(staleTask("t", 1, version(3, same), version(1, same)).message).toMatch(/from version 1: nothing$/);
     expect(staleTask("t", 9, version(3, same), undefined).message).toMatch(/version 3.* there is no version 9$/);
@@ -32,7 +32,7 @@ describe("a stale change", () => {
   });
 });
 
-it("differences name parts by what they hold, not by the order of their keys", () => {
+it("differences compare parts by content, not by the order of keys", () => {
   const a = defineTask("t", { command: { argv: ["a"], env: { A: "1", B: "2" } } });
   const b = defineTask("t", { command: { argv: ["a"], env: { B: "2", A: "1" } }, description: "other" });
   expect(differences(a, a)).toEqual([]);

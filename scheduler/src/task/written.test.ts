@@ -114,8 +114,8 @@ const options: fc.Arbitrary<TaskOptions> = fc
       .map((more) => ({ ...base, ...more }) as TaskOptions),
   );
 
-describe("a written task", () => {
-  it("reads as the definition it was written from, through YAML's and JSON's values", () => {
+describe("a task in the file format", () => {
+  it("reads as the definition that it was written from, through YAML and JSON values", () => {
     fc.assert(
       fc.property(options, (some) => {
         const definition = defineTask("t", some);
@@ -135,12 +135,12 @@ describe("a written task", () => {
     [{ after: { tasks: ["a", "b"], on: "any" as const } }],
     [{ route: { shards: 4 } }],
     [{ overlap: "replace" as const, route: "broadcast" as const, misfire: "skip" as const }],
-  ] satisfies [TaskOptions][])("says %j again", (given) => {
+  ] satisfies [TaskOptions][])("writes %j unchanged", (given) => {
     if ("overlap" in given) delete (given as TaskOptions).overlap;
     expect(writtenTask(defineTask("t", given))).toEqual(given);
   });
 
-  it("leaves out what is as it would be anyway", () => {
+  it("leaves out default values", () => {
     expect(writtenTask(defineTask("t"))).toEqual({});
     expect(writtenTask(defineTask("t", { schedule: cron("0 2 * * *"), retry: 3, timeout: "90m" }))).toEqual({
       schedule: { cron: "0 2 * * *", zone: "UTC" },
@@ -182,7 +182,7 @@ describe("a written task", () => {
     ["payloadSchema", { payloadSchema: [] }],
     ["after.on", { after: { tasks: "a", on: "sometimes" } }],
     ["limit.perKey", { limit: { perKey: 1 }, overlap: "skip" }],
-  ])("tells where it is wrong: %s", (path, written) => {
+  ])("reports the path of a mistake: %s", (path, written) => {
     let thrown: unknown;
     try {
       readWritten("t", written);
@@ -192,7 +192,7 @@ describe("a written task", () => {
     expect(thrown).toMatchObject({ code: expect.stringMatching(/_/), hint: expect.stringMatching(/\w/), path });
   });
 
-  it("differs field by field, in a file's words", () => {
+  it("lists differences by field, in the file's format", () => {
     const before = defineTask("t", { schedule: cron("0 2 * * *"), retry: { attempts: 3 }, slotPayload: { a: 1 } });
     const after = defineTask("t", {
       schedule: cron("0 3 * * *"),

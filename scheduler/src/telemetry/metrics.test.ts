@@ -5,7 +5,7 @@ import type { Figures } from "../store/figures.ts";
 import type { Store } from "../store/store.ts";
 import { Metrics, type ProcessState } from "./metrics.ts";
 
-test("while the store is away, what is of the cluster is absent, not old and not 0", async () => {
+test("while the store is away, cluster metrics are absent instead of stale or zero", async () => {
   const figures = {
     ended: { succeeded: 3 },
     live: { ready: 1 },
@@ -45,7 +45,7 @@ test("while the store is away, what is of the cluster is absent, not old and not
   expect(await scrape(async () => figures)).toEqual(there);
 });
 
-test("a process shows its own state, and nothing of what it has not", async () => {
+test("a process exports the metrics of its own roles only", async () => {
   const metrics = new Metrics(systemClock);
   const own = async (state: ProcessState) =>
     (await metrics.own(state)).text.split("\n").filter((line) => /^carillon_(?:session|worker|exhausted)/.test(line));
@@ -66,7 +66,7 @@ test("a process shows its own state, and nothing of what it has not", async () =
   ]);
 });
 
-test("of many groups, those with the fewest workers are shown, and the fewest of the rest", async () => {
+test("of many groups, those with the fewest workers are exported, and the minimum of the others", async () => {
   const groups = Array.from({ length: 60 }, (_, n) => ({
     group: `g${n}`,
     workers: n === 59 ? 0 : 70 - n,

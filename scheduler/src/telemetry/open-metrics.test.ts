@@ -51,7 +51,7 @@ const notice = (runId: number, more: Partial<RunNotice>): RunNotice => ({
 });
 const ended = { kind: "ended", endedMs: 1_530, outcome: "succeeded" } as const;
 
-test("each form is whole, whichever was asked for before, or is at the same time", async () => {
+test("each format is complete, whichever format was requested before or at the same time", async () => {
   const metrics = new Metrics(systemClock);
   const plainly = await metrics.own(state);
   expect(plainly.contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
@@ -71,7 +71,7 @@ test("each form is whole, whichever was asked for before, or is at the same time
   expect(plain.text).not.toContain("# EOF");
 });
 
-test("where a sampled span of the run has begun, lateness and duration lead to it; in Prometheus' form nothing does", async () => {
+test("delay and duration have exemplars if the run's span is sampled, but none in the Prometheus format", async () => {
   shared[registered] = { trace: {} };
   const metrics = new Metrics(systemClock);
   const tracing = {} as Tracing;
@@ -99,7 +99,7 @@ test("where a sampled span of the run has begun, lateness and duration lead to i
   expect(await marked()).toEqual([]);
 });
 
-test("without tracing, a run is counted as it was before there were exemplars", async () => {
+test("without tracing, a run is counted as before exemplars existed", async () => {
   delete shared[registered];
   const metrics = new Metrics(systemClock);
   const tracing = {} as Tracing;

@@ -5,8 +5,8 @@ import { firesBetween } from "./fires.ts";
 
 const times = (...given: Parameters<typeof firesBetween>) => firesBetween(...given).map((at) => at.toISOString());
 
-describe("what fires between two dates", () => {
-  it("is from the first on and before the second", () => {
+describe("the fires between two dates", () => {
+  it("include the first date and exclude the second", () => {
     expect(times(every("1h"), "2030-01-01T00:00:00Z", "2030-01-01T02:00:00Z")).toEqual([
       "2030-01-01T00:00:00.000Z",
       "2030-01-01T01:00:00.000Z",
@@ -15,7 +15,7 @@ describe("what fires between two dates", () => {
     expect(times(manual, 0, 1e13)).toEqual([]);
   });
 
-  it("follows its zone through changes of clocks", () => {
+  it("follow the zone through changes of clocks", () => {
     const daily = cron("30 2 * * *", { zone: "America/New_York" });
     // 2:30 does not exist on 10 March 2030. By default the slot fires later by the length of the gap.
     const spring = times({ schedule: daily }, "2030-03-09T00:00:00Z", "2030-03-12T00:00:00Z");
@@ -24,7 +24,7 @@ describe("what fires between two dates", () => {
     expect(times(skipping, "2030-03-09T00:00:00Z", "2030-03-12T00:00:00Z")).toEqual([spring[0], spring[2]]);
   });
 
-  it("is asked of a schedule, of options or of a definition", () => {
+  it("are computed for a schedule, for options or for a definition", () => {
     const schedule = cron("0 9 * * MON", { zone: "UTC" });
     const asked = [schedule, { schedule }, defineTask("t", { schedule })].map((of) =>
       times(of, "2030-01-01T00:00:00Z", "2030-01-09T00:00:00Z"),
@@ -33,7 +33,7 @@ describe("what fires between two dates", () => {
     expect(times({}, 0, 1e12)).toEqual([]);
   });
 
-  it("leaves out what a calendar or a blackout skips, and tells when the others run", () => {
+  it("leave out slots skipped by a calendar or blackout, and give the due times of delayed slots", () => {
     const schedule = cron("0 9 * * *", { zone: "UTC" });
     const [from, to] = ["2030-12-20T00:00:00Z", "2030-12-27T00:00:00Z"];
     const days = (...of: number[]) => of.map((day) => `2030-12-${day}T09:00:00.000Z`);
@@ -55,7 +55,7 @@ describe("what fires between two dates", () => {
     expect(() => times(options, from, to)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   });
 
-  it("is refused where it cannot be known, or is too much", () => {
+  it("are refused if they cannot be known or are too many", () => {
     const refused = (code: string) => expect.objectContaining({ code });
     expect(() => firesBetween(every("1h", { mode: "delay" }), 0, 1e12)).toThrow(refused("SCHEDULE_INVALID"));
     expect(() => firesBetween(every("1s"), 0, 1e12)).toThrow(refused("OPTION_INVALID"));

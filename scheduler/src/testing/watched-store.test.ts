@@ -4,7 +4,7 @@ import type { Store } from "../store/store.ts";
 import { TravelClock } from "./travel-clock.ts";
 import { WatchedStore } from "./watched-store.ts";
 
-it("makes one heartbeat at a time: an answer that is overtaken looks like a store that went back", async () => {
+it("makes one heartbeat at a time, because an overtaken answer looks like a restored store", async () => {
   const answers: (() => void)[] = [];
   let asked = 0;
   const pulse = { alive: true, members: [], leadership: { sessionId: null } };
@@ -28,7 +28,7 @@ it("makes one heartbeat at a time: an answer that is overtaken looks like a stor
   expect(await look).toBe(pulse);
 });
 
-it("waits for what the worker asks of a claim's answer, before time may go on", async () => {
+it("waits for the worker's follow-up queries on a claim's answer before time advances", async () => {
   let answer = (_dueMs: number | null): void => undefined;
   const nextDue = () =>
     new Promise<number | null>((resolve) => {

@@ -4,7 +4,7 @@ import { silentLog } from "../base/log.ts";
 import { Blockage } from "./blockage.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-test("an event loop that stood still is told of with all that were under way counted, a few of them named", () => {
+test("event-loop lag is logged with the number of running runs and the names of a few", () => {
   const clock = new VirtualClock(0);
   const told: unknown[] = [];
   const blockage = new Blockage(clock, { ...silentLog, warn: (fields: unknown) => void told.push(fields) });

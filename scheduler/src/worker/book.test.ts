@@ -24,7 +24,7 @@ function bookOf() {
   return { book: new Book(host), told, answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
 }
 
-it("is moving until the claims of the lost session are known, also when the book is read for a lost reply meanwhile", async () => {
+it("is moving until the lost session's claims are known, even if the claims are read for a lost reply meanwhile", async () => {
   const { book, told, answer } = bookOf();
   const moved = book.read(1, 2);
   expect(book.moving).toBe(true);
@@ -39,7 +39,7 @@ it("is moving until the claims of the lost session are known, also when the book
   expect(told.moved).toBe(1);
 });
 
-it("is moving until the last of several lost sessions is accounted for", async () => {
+it("is moving until the last of several lost sessions is handled", async () => {
   const { book, answer } = bookOf();
   const [first, second] = [book.read(1, 3), book.read(2, 3)];
   answer("adopt");

@@ -4,7 +4,7 @@ import type { RunNotice } from "../run/handler.ts";
 import { Notices } from "./notices.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-it("a listener that throws, or rejects, is told of in the log and keeps nobody from hearing", async () => {
+it("a listener that throws or rejects is logged, and does not affect other listeners", async () => {
   const logged: unknown[] = [];
   const heard: RunNotice[] = [];
   const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };

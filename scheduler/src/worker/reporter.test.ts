@@ -16,7 +16,7 @@ const longRun = (id: number, completing: boolean) =>
     known: { definition: { graceMs: 1_000 } },
   }) as unknown as HeldRun;
 
-it("leaves out a run that its handler has completed in an open transaction, whose row is locked until the commit", async () => {
+it("leaves out a run completed in its handler's open transaction, whose row is locked until the commit", async () => {
   const reported: number[] = [];
   const claims = {
     report: async (_: number, runs: { runId: number; fence: number }[]) => {

@@ -35,7 +35,7 @@ const busy = () => new Promise((resolve) => setTimeout(resolve, ${busyMs}));
 export const one = worker({ concurrency: 2, drain: "1s" }).task("serial", busy).task("blocks", busy).task("waits", () => undefined);
 `;
 
-describe("what starts late, and a slot that is given up, are told in", () => {
+describe("late starts and skipped slots are reported in", () => {
   const receiver = new WebhookReceiver();
   let hook: string;
   beforeAll(async () => {
@@ -83,7 +83,7 @@ describe("what starts late, and a slot that is given up, are told in", () => {
     },
   };
 
-  test.each(Object.keys(deployments))("%s, and a wait for a task's own limit is not late", async (name) => {
+  test.each(Object.keys(deployments))("%s, but a wait for the task's own limit is not late", async (name) => {
     receiver.posted.splice(0);
     await file("late-alarms.yaml", `channels:\n  ops: { webhook: "${hook}" }\nlate: 2s\nsummary: 1s\n`);
     const beside = new Carillon({ ...lookingOptions({ store: url, schema, color: false }) });

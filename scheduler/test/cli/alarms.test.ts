@@ -19,7 +19,7 @@ describe("alarms", () => {
     await sql.end();
   });
 
-  it("wait in the store for who comes after a node that was killed while it sent them", async () => {
+  it("wait in the store for the successor of a node that was killed while it sent them", async () => {
     await file(
       "alarms.yaml",
       `channels:\n  ops: { webhook: "${hook}", secret: "env:HOOK_SECRET" }\n  chat: { slack: "${hook}/chat" }\nrules: { late: [] }\nsummary: 1h\n`,
@@ -67,7 +67,7 @@ describe("alarms", () => {
     expect((await ask("alarms")).stdout).toMatch(/^runs failed after all their tries +broken +1 /m);
   });
 
-  it("files are read anew at SIGHUP; a wrong one leaves what held, and says why", async () => {
+  it("files are read again at SIGHUP; an invalid file keeps the previous settings, and the error is logged", async () => {
     const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
     const written = async (allow: string, channels: string[], keys: string[], horizon = "15s") => {
       await file("hup.yaml", `commands: { allow: [${allow}] }\nalarms: hup-alarms.yaml\nhorizon: ${horizon}\n`);

@@ -14,7 +14,7 @@ tasks:
 ${more}`;
 
 describe("apply, diff, export", () => {
-  it("plan, apply, drift, prune: exit codes and what is told", async () => {
+  it("plan, apply, drift, prune: exit codes and output", async () => {
     await file("billing.yaml", yaml("1h", "  old: {}\n"));
     const first = await ask("apply", "billing.yaml", "--reason", "begin");
     expect([first.code, first.stderr]).toEqual([0, ""]);
@@ -57,7 +57,7 @@ describe("apply, diff, export", () => {
     expect((await ask("diff", "out.yaml")).stdout).toMatch(/priority 5 → 8; the files say so by now$/m);
   });
 
-  it("modules, several files, mistakes with their lines, and who owns what", async () => {
+  it("modules, several files, mistakes with their lines, and ownership", async () => {
     await file(
       "more.ts",
       `import { every, type TaskOptions } from "carillon";\nexport const bundle = "m";\nexport const tasks: Record<string, TaskOptions> = { tick: { schedule: every("1m") } };\n`,
@@ -87,7 +87,7 @@ describe("apply, diff, export", () => {
     expect([tick?.stdout, nobody?.code]).toEqual([expect.stringContaining("schedule: { every: 1m }"), 3]);
   });
 
-  it("goes on to its end when nobody reads its plan", async () => {
+  it("completes even if its output is not read", async () => {
     await file("many.yaml", `tasks:\n${Array.from({ length: 500 }, (_, n) => `  t${n}: {}\n`).join("")}`);
     const applying = start(["apply", "many.yaml", ...here()]);
     applying.unread("stdout");
@@ -95,7 +95,7 @@ describe("apply, diff, export", () => {
     expect(await json("tasks", "list")).toHaveLength(500);
   });
 
-  it("does nothing by Ctrl-C, by Ctrl-D, nor where it cannot ask for --json", async () => {
+  it("does nothing after Ctrl-C or Ctrl-D, or if --json prevents the confirmation", async () => {
     await file("two.yaml", "tasks:\n  two: {}\n");
     for (const [key, code] of [
       ["\u0003", 130],
@@ -113,7 +113,7 @@ describe("apply, diff, export", () => {
     expect(JSON.parse((await ask("tasks", "list", "--json")).stdout)).toEqual([]);
   });
 
-  it("asks on a terminal, and what was changed meanwhile is refused", async () => {
+  it("asks for confirmation on a terminal, and refuses tasks changed meanwhile", async () => {
     await file("one.yaml", "tasks:\n  one: { priority: 1 }\n");
     expect((await ask("apply", "one.yaml")).code).toBe(0);
     await file("one.yaml", "tasks:\n  one: { priority: 2 }\n");
@@ -127,7 +127,7 @@ describe("apply, diff, export", () => {
 });
 
 describe("import", () => {
-  it("writes a file that apply reads, and its report beside it", async () => {
+  it("writes a file that apply reads, and a report beside it", async () => {
     const sample = (name: string) => fileURLToPath(new URL(`../../../examples/imports/${name}`, import.meta.url));
     await file("crontab", "0 2 * * * /usr/bin/backup\n*/5 * * * * a | b\n");
     const [pgBoss, kubernetes, crontab, none] = (await Promise.all([
@@ -150,7 +150,7 @@ describe("import", () => {
 });
 
 describe("simulate, cron", () => {
-  it("show what would fire, of files and of the store, and turn words into crons and back", async () => {
+  it("show what would fire for files and for the store, and convert words to crons and back", async () => {
     const zone = "America/New_York";
     await file(
       "sim.yaml",

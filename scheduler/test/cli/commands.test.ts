@@ -34,7 +34,7 @@ import {
 const drawn = /node \S+ (?:leads|follows)/;
 
 describe("carillon dev", () => {
-  it("runs a file from anywhere, says each fire in a line, and ends in order", async () => {
+  it("runs a file from any folder, prints each fire in a line, and ends cleanly", async () => {
     const dev = start(["dev", "tasks.ts", ...here(), "--name", "atlas"]);
     // Waits for the header, which is printed at the end of the start. A task may fire earlier, but a signal during the start would end the
     // process with exit code 130.
@@ -52,7 +52,7 @@ describe("carillon dev", () => {
     expect(beat.counters.succeeded).toBe(ran);
   });
 
-  it("gives programs one JSON object an event, whatever handlers print", async () => {
+  it("prints one JSON object per event, whatever handlers print", async () => {
     const dev = start(["dev", "tasks.ts", ...here(), "--json"]);
     await dev.says(/"event":"ready"/);
     await dev.says(/"event":"ended"/);
@@ -68,7 +68,7 @@ describe("carillon dev", () => {
     expect(stderr).toContain("from the handler");
   });
 
-  it("starts a file's Carillon once, also where the file starts it itself, and under the operator's options", async () => {
+  it("starts a file's Carillon once, even if the file starts it itself, with the operator's options", async () => {
     await file(
       "started.ts",
       `import { carillon } from "carillon";\nexport default await carillon({ name: "mine" }).start();\n`,
@@ -80,7 +80,7 @@ describe("carillon dev", () => {
     expect((await dev.end("SIGINT")).code).toBe(0);
   });
 
-  it("waits for its work after one Ctrl-C and ends at once after two", async () => {
+  it("waits for running work after one Ctrl-C, and ends at once after two", async () => {
     const dev = start(["dev", "tasks.ts", ...here()]);
     await dev.says(/node/);
     const { run } = await json("tasks", "run", "deaf");
@@ -90,7 +90,7 @@ describe("carillon dev", () => {
     expect((await dev.end("SIGINT")).code).toBe(130);
   });
 
-  it("tells a command's processes to end when it ends in a hurry", async () => {
+  it("ends a command's processes when it has to end quickly", async () => {
     await file("long.crontab", "0 0 1 1 * /bin/sleep 3600\n");
     const imported = await json("import", "crontab", "long.crontab", "--user");
     const worker = start(["worker", "--allow", "/bin/sleep", ...here()]);
@@ -108,7 +108,7 @@ describe("carillon dev", () => {
     expect((await json("runs", "show", String(run))).state).toBe("claimed");
   });
 
-  it("keeps trying while the store is away, says so once, and goes on when it is there", async () => {
+  it("retries while the store is away, logs that once, and continues when the store is back", async () => {
     const { hostname, port } = new URL(url);
     const holder = createServer((socket) => {
       const onward = connect({ host: hostname, port: Number(port || 5432) });
@@ -137,7 +137,7 @@ describe("carillon dev", () => {
     expect(stdout).not.toMatch(/^ +at /m);
   });
 
-  it("goes on when nobody reads its standard error, and stops in order when nobody reads its standard output", async () => {
+  it("continues if its standard error is closed, and stops cleanly if its standard output is closed", async () => {
     const dev = start(["dev", "tasks.ts", ...here(), "--json"]);
     await dev.says(/"event":"ended"/);
     dev.unread("stderr");
@@ -152,7 +152,7 @@ describe("carillon dev", () => {
     expect((await json("nodes")).terms).toMatchObject([{ endedWhy: "stopped" }, { endedWhy: "stopped" }]);
   });
 
-  it("hands over its place when its terminal is closed", async () => {
+  it("gives up its leadership when its terminal is closed", async () => {
     const dev = start(["dev", "tasks.ts", ...here()], { columns: 72 });
     await dev.says(drawn);
     const { run } = await json("tasks", "run", "endless");
@@ -162,13 +162,13 @@ describe("carillon dev", () => {
     await until(async () => (await json("nodes")).terms[0].endedWhy === "stopped");
   });
 
-  it("gives up in order when it is told to before its store is there", async () => {
+  it("stops cleanly on a signal before its store is reachable", async () => {
     const dev = start(["dev", "tasks.ts", "--store", "postgres://nobody@127.0.0.1:1/none"]);
     await dev.says(/the store is away/);
     expect((await dev.end("SIGINT")).code).toBe(130);
   });
 
-  it("draws in place on a terminal, keeps failures above, and gives the terminal back", async () => {
+  it("redraws in place on a terminal, keeps failures above, and restores the terminal", async () => {
     const dev = start(["dev", "tasks.ts", ...here()], { columns: 72 });
     await dev.says(drawn);
     expect((await ask("tasks", "run", "broken", "--wait")).code).toBe(1);
@@ -185,7 +185,7 @@ describe("carillon dev", () => {
     expect(stdout).toMatch(/stopped after/);
   });
 
-  it("uses no colour where it is not wanted", async () => {
+  it("uses no colour if the user disabled it", async () => {
     for (const [args, env] of [
       [["--no-color"], {}],
       [[], { NO_COLOR: "1" }],
@@ -198,7 +198,7 @@ describe("carillon dev", () => {
 });
 
 describe("server and worker", () => {
-  it("share the work, and doctor knows when one is missing", async () => {
+  it("share the work, and doctor reports a missing one", async () => {
     const server = start(["server", ...here(), "--name", "planner"]);
     await server.says(/"server is ready"/);
     const worker = start(["worker", "tasks.ts", ...here(), "--name", "runner", "--log-level", "debug"]);
@@ -244,7 +244,7 @@ describe("tasks and runs", () => {
     return one;
   };
 
-  it("runs one and waits for its end, which the exit code tells", async () => {
+  it("runs a task and waits for its end, which the exit code reflects", async () => {
     await dev();
     const good = await ask("tasks", "run", "echo", "--payload", '{"ledger":"eu"}', "--wait", "--json");
     expect(good.code).toBe(0);
@@ -262,7 +262,7 @@ describe("tasks and runs", () => {
     expect(slow.stderr).toMatch(/^carillon: TIMEOUT: run \d+ has not ended within 300ms\n {2}hint: /);
   });
 
-  it("goes on to its end when nobody reads it, and ends with what it came to", async () => {
+  it("completes even if its output is not read, and exits with the right code", async () => {
     await dev();
     const { run } = await json("tasks", "run", "endless");
     const cancel = start(["runs", "cancel", String(run), "99999999", ...here()]);
@@ -274,7 +274,7 @@ describe("tasks and runs", () => {
     expect((await tail.ended()).code).toBe(0);
   });
 
-  it("shows a run's way with its attempts and its log", async () => {
+  it("shows a run's history with its attempts and its log", async () => {
     await dev();
     const { run } = JSON.parse((await ask("tasks", "run", "broken", "--wait", "--json")).stdout);
     const shown = (await ask("runs", "show", String(run))).stdout;
@@ -289,7 +289,7 @@ describe("tasks and runs", () => {
     expect(await json("runs", "list", "--state", "failed")).toMatchObject([{ run, task: "broken", attempt: 2 }]);
   });
 
-  it("pauses, resumes and tells when a task fires next", async () => {
+  it("pauses, resumes and shows when a task fires next", async () => {
     await dev();
     expect((await ask("tasks", "pause", "beat", "settle", "--reason", "bank is closed")).code).toBe(0);
     expect((await ask("tasks", "show", "beat")).stdout).toMatch(/paused +.* by .*@.*: bank is closed/);
@@ -312,7 +312,7 @@ describe("tasks and runs", () => {
     expect((await json("tasks", "next", "beat", "-n", "3")).slots).toHaveLength(3);
   });
 
-  it("cancels what waits and what runs", async () => {
+  it("cancels waiting and running runs", async () => {
     const one = await dev();
     const { run } = await json("tasks", "run", "endless");
     await until(() => isClaimed(run));
@@ -341,7 +341,7 @@ describe("tasks and runs", () => {
     expect(stdout.match(new RegExp(`run ${run} `, "g"))).toHaveLength(1);
   });
 
-  it("says that a run waits for want of a worker", async () => {
+  it("reports that a run waits because there is no worker", async () => {
     await (await dev()).end("SIGTERM");
     const run = start(["tasks", "run", "echo", "--wait", ...here()]);
     await run.says(/no live worker serves group default/, "stderr");
@@ -352,7 +352,7 @@ describe("tasks and runs", () => {
 });
 
 describe("on the embedded store", () => {
-  it("needs nothing but a folder: dev makes it, others look in, and it stops with the last", async () => {
+  it("needs only a folder: dev creates the store, other commands use it, and it stops with the last process", async () => {
     const place = await mkdtemp(join(tmpdir(), "carillon-cli-embedded-"));
     await chmod(place, 0o777);
     try {

@@ -37,8 +37,8 @@ const serverReady = async (...args: string[]) => {
   return server;
 };
 
-describe("coordination by the command line", () => {
-  it("is taken from the option or the environment and shown without its password; nodes and doctor tell of it", async () => {
+describe("coordination on the command line", () => {
+  it("comes from the option or the environment, is shown without its password, and is in nodes and doctor", async () => {
     const path = `/cli-${paths++}/carillon`;
     const shown = `ZooKeeper at ${ensemble.server.address}${path}`;
     const planner = await serverReady(
@@ -99,7 +99,7 @@ describe("coordination by the command line", () => {
     expect((await ask("nodes")).stdout).toMatch(/^ +1 +planner .* stopped$/m);
   });
 
-  it("goes on trying while the service is away, and says so once", async () => {
+  it("is retried while the service is away, and that is logged once", async () => {
     const proxy = await ZooKeeperProxy.before(ensemble.server.address);
     proxy.refuse();
     const through = `zookeeper://${proxy.address}/cli-${paths++}/carillon`;
@@ -121,7 +121,7 @@ describe("coordination by the command line", () => {
     await proxy[Symbol.asyncDispose]();
   });
 
-  it("refuses what cannot be, each with its code, what to do, and no password", async () => {
+  it("is refused if invalid, with a code, a hint and no password", async () => {
     const root = await connect(ensemble.connectString());
     const mine = `/cli-${paths++}`;
     await root.create(mine, "", {
@@ -167,13 +167,13 @@ describe("coordination by the command line", () => {
   });
 });
 
-describe("what must agree", () => {
+describe("settings that must agree", () => {
   const keeping = (retention: string) => `
 import { carillon } from "carillon";
 export const tower = carillon({ retention: "${retention}" });
 `;
 
-  it("a retention that would drop what a live node keeps is refused, and doctor names both", async () => {
+  it("a retention shorter than a live node's is refused, and doctor names both", async () => {
     await file("long.ts", keeping("60d"));
     await file("short.ts", keeping("7d"));
     const by = ["--coordination", zookeeper()];
@@ -201,7 +201,7 @@ export const tower = carillon({ retention: "${retention}" });
     expect((await json("nodes")).members).toMatchObject([{ node: "long", settings: { retentionMs: 60 * 86_400_000 } }]);
   });
 
-  it("doctor names a name that two processes have", async () => {
+  it("doctor reports a name that two processes use", async () => {
     await serverReady("--name", "planner");
     expect((await checks()).of("names")).toMatchObject({ verdict: "good" });
     const client = new pg.Client(url);
@@ -222,7 +222,7 @@ export const tower = carillon({ retention: "${retention}" });
   });
 });
 
-describe("where a process is reached", () => {
+describe("a process's address", () => {
   const address = "10.0.0.7:7373";
   const quick = () =>
     file(
@@ -231,7 +231,7 @@ describe("where a process is reached", () => {
     );
   const dev = (name: string, ...args: string[]) => start(["dev", "quick.ts", ...here(), "--name", name, ...args]);
 
-  it("belongs to one live process: another is refused, with who has it; a killed one's is free after its session", async () => {
+  it("belongs to one live process; another is refused with the holder's name, until a killed holder's session ends", async () => {
     await quick();
     const first = start(["dev", "quick.ts", ...here(), "--name", "a"], { env: { CARILLON_ADDRESS: address } });
     await first.says(/node a leads/);
@@ -250,7 +250,7 @@ describe("where a process is reached", () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("OPTION_INVALID: address cannot be")]);
   });
 
-  it("doctor names two that take turns at one, and localhost beside another machine", async () => {
+  it("doctor reports two processes at one address, and localhost beside another machine", async () => {
     await quick();
     await dev("a", "--address", "localhost:7373").says(/node a leads/);
     const client = new pg.Client(url);
@@ -277,7 +277,7 @@ describe("where a process is reached", () => {
 });
 
 describe("an observer", () => {
-  it("never leads, and what nobody plans still fires; doctor says who is missing", async () => {
+  it("never leads, and unplanned slots still fire; doctor reports the missing leader", async () => {
     const eye = start(["dev", "tasks.ts", ...here(), "--name", "eye", "--observer"]);
     await eye.says(/beat +run \d+ +✓[\s\S]*beat +run \d+ +✓/);
     const { stdout } = await ask("nodes");
@@ -310,8 +310,8 @@ describe("an observer", () => {
   });
 });
 
-describe("a worker that was killed and is back under its name", () => {
-  it("has a new session, and the claims of the old one are treated as a dead worker's", async () => {
+describe("a killed worker that returns under its name", () => {
+  it("gets a new session, and its old claims are treated as a dead worker's", async () => {
     await file(
       "killed.ts",
       `

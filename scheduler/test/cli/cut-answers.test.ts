@@ -85,8 +85,8 @@ async function cutting() {
   };
 }
 
-describe("an answer that is cut in the middle", () => {
-  it("is asked for again under its key, so what was to be done is done once", async () => {
+describe("a server's answer that breaks off", () => {
+  it("is requested again with the same idempotency key, so that the change is made once", async () => {
     const between = await cutting();
     try {
       const runsOfNobody = async () =>
@@ -107,7 +107,7 @@ describe("an answer that is cut in the middle", () => {
     }
   });
 
-  it("is said to may have been done, where it has a secret in it and is not kept", async () => {
+  it("is reported as possibly done if it contains a secret, which is not stored", async () => {
     const between = await cutting();
     try {
       const { code, stderr } = await between.cut("POST", ["keys", "create", "cut", "--json"]);
@@ -141,9 +141,9 @@ const told = (what: string) =>
 const withSecret = new Set(["keys create", "tokens create"]);
 const mayBeDone = told("it may have been done all the same");
 
-describe("of every command", () => {
+describe("for every command", () => {
   it.each(ofServer().map(({ name }) => name))(
-    "%s: a change whose answer is lost is asked for again, or said to be lost",
+    "%s: a change whose answer is lost is requested again, or reported as lost",
     async (name) => {
       const between = await cutting();
       const some = lines[name] ?? [];

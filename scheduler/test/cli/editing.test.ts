@@ -14,7 +14,7 @@ const running = async (name: string, text: string) => {
 const definition = async () => (await json("tasks", "show", "settle")).definition;
 
 describe("tasks edit", () => {
-  it("changes parts by hand, which stay when the code is started again, and are put back by revert", async () => {
+  it("changes parts that survive a restart of the code, and revert restores them", async () => {
     const before = await running("settle.ts", code(5, "0 0 2 * * *"));
     const sets = ["--set", "schedule=0 0 3 * * *", "--set", "timeout=2h", "--set", "retry=5"];
     const edit = await ask("tasks", "edit", "settle", ...sets, "--reason", "month's end");
@@ -59,7 +59,7 @@ describe("tasks edit", () => {
     await after.end("SIGTERM");
   });
 
-  it("changes options of any kind, and the task's card shows each that is not as usual", async () => {
+  it("changes options of any kind, and the task's card shows each that differs from its default", async () => {
     await running("settle.ts", code(5, "0 0 2 * * *"));
     const sets = ["grace=10m", "onWorkerLost=ask", "workerLosses=5"].flatMap((one) => ["--set", one]);
     expect((await ask("tasks", "edit", "settle", ...sets)).code).toBe(0);
@@ -68,7 +68,7 @@ describe("tasks edit", () => {
     expect(card).toMatch(/^ +also +workerLosses 5; grace 10m$/m);
   });
 
-  it("refuses a change that was made from another version, and shows both", async () => {
+  it("refuses a change based on another version, and shows both versions", async () => {
     await running("settle.ts", code(5, "0 0 2 * * *"));
     const edit = (priority: number) =>
       ask("tasks", "edit", "settle", "--set", `priority=${priority}`, "--expect-version", "1");
@@ -82,7 +82,7 @@ describe("tasks edit", () => {
     expect(await definition()).toMatchObject({ priority: codes[0] === 0 ? 6 : 9, graceMs: 1_000 });
   });
 
-  it("refuses what a task cannot be, each with what it can", async () => {
+  it("refuses invalid values, and names valid ones", async () => {
     await (await running("settle.ts", code(5, "0 0 2 * * *"))).end("SIGTERM");
     const refused = async ([set, error]: readonly [string, string]) => {
       const { code, stderr } = await ask("tasks", "edit", "settle", "--json", "--set", set);
@@ -104,7 +104,7 @@ describe("tasks edit", () => {
   });
 });
 
-it("what a task comes after, and how much a group does at once, are changed and shown", async () => {
+it("a task's predecessors and a group's limit can be changed and are shown", async () => {
   const dev = await running(
     "flow.ts",
     `import { carillon } from "carillon";

@@ -169,7 +169,7 @@ const mistakes: Mistake[] = [
   },
 ];
 
-describe("a stranger's mistake gets the line that solves it", () => {
+describe("a new user's mistake gives an error with the solution", () => {
   it.each(mistakes)("$name", async ({ files = {}, typed, code, exit, says = /./, hint }) => {
     for (const [name, text] of Object.entries(files)) await file(name, text);
     const { code: ended, stderr } = await start(typed()).ended();
@@ -182,7 +182,7 @@ describe("a stranger's mistake gets the line that solves it", () => {
     expect(stderr).not.toMatch(/^ {4}at /m);
   });
 
-  it("the name of a task that is misspelt; and a file without tasks", async () => {
+  it("a misspelt task name, and a file without tasks", async () => {
     await file("empty.js", head);
     const [worker, empty] = [start(["worker", "tasks.ts", ...here()]), start(["worker", "empty.js", ...here()])];
     await empty.says(/"hint":"Define one in it: tower\.task.*the file defines no task/);

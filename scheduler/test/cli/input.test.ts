@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ask, type Ended, file, here, json, objects, schema, start, until, url } from "./process.ts";
 
 describe("import --compare", () => {
-  it("shows the times of source and task, touches no store, and writes the file where it is asked to", async () => {
+  it("shows the times of source and task, uses no store, and writes the file if requested", async () => {
     await file("recurring.yml", "production:\n  digest: { class: Digest, schedule: every day at 5am Europe/Berlin }\n");
     await file("some.crontab", "*/10 * * * * /bin/true\n0 4 * * 1 /bin/date | /bin/cat\n");
     const [digest, crontab, refused] = (await Promise.all([
@@ -29,7 +29,7 @@ describe("import --compare", () => {
 });
 
 describe("import crontab", () => {
-  it("makes tasks whose programs a worker runs only when it allows them", async () => {
+  it("creates tasks whose programs a worker runs only if it allows them", async () => {
     await file("my.crontab", "* * * * * /bin/echo from cron\n0 4 * * * /bin/date | /bin/cat\n");
     const dry = await start(["import", "crontab", "my.crontab", "--user", "--dry-run", ...here()]).ended();
     expect(dry.code).toBe(1);
@@ -82,7 +82,7 @@ describe("import crontab", () => {
     expect(await logs()).toBe("from cron");
   });
 
-  it("says what was saved already where an error or Ctrl-C ends it half-way", async () => {
+  it("reports what was saved if an error or Ctrl-C interrupts it", async () => {
     const line = (program: string) => `0 4 * * * /bin/${program}\n`;
     await file("half.crontab", line("a"));
     await json("import", "crontab", "half.crontab", "--user");
@@ -127,14 +127,14 @@ describe("import crontab", () => {
     }
   });
 
-  it("refuses what is no file", async () => {
+  it("refuses a missing file", async () => {
     const { code, stderr } = await start(["import", "crontab", "nowhere", "--dry-run"]).ended();
     expect(code).toBe(2);
     expect(stderr).toMatch(/^carillon: FILE_INVALID: nowhere cannot be read/);
   });
 });
 
-describe("bad input", () => {
+describe("invalid input", () => {
   it.each([
     ["a word that is no command", ["tasks", "lits"], "USAGE", "Did you mean list?"],
     ["an option that is none", ["dev", "--nope"], "USAGE", "carillon dev --help"],
@@ -208,7 +208,7 @@ describe("bad input", () => {
     expect(told.stderr).not.toContain("    at ");
   });
 
-  it("tells not found from not reachable, and refused from both", async () => {
+  it("distinguishes not found, not reachable and refused", async () => {
     expect((await start(["server", ...here(), "--json"]).says(/is ready/))[0]).toBe("is ready");
     expect(await ask("tasks", "show", "nobody")).toMatchObject({
       code: 3,
@@ -236,7 +236,7 @@ describe("bad input", () => {
     expect((await ask("doctor")).stdout).toMatch(/✗ schema +.* is at version 999/);
   });
 
-  it("shows help that names every command, and ends well", async () => {
+  it("shows help with every command, and exits with 0", async () => {
     const { code, stdout } = await start(["--help"]).ended();
     expect(code).toBe(0);
     for (const name of ["dev", "server", "worker", "tasks", "runs", "import", "doctor", "nodes"])

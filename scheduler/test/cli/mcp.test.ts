@@ -123,7 +123,7 @@ afterAll(async () => {
 });
 
 describe("carillon mcp", () => {
-  it.each(["legacy", "auto"] as const)("says who it is and lists its tools, to a client of mode %s", async (mode) => {
+  it.each(["legacy", "auto"] as const)("names itself and lists its tools, to a client of mode %s", async (mode) => {
     const client = await connected({ mode });
     expect(client.getServerVersion()).toMatchObject({ name: "carillon" });
     expect(client.getInstructions()).toContain("never instructions");
@@ -141,14 +141,14 @@ describe("carillon mcp", () => {
     }
   });
 
-  it("has the tools that its page lists, each with the role of its route", async () => {
+  it("has the tools listed on its documentation page, each with the role of its route", async () => {
     const page = await readFile(new URL("../../../docs/mcp.md", import.meta.url), "utf8");
     const rows = [...page.matchAll(/^\| `(\w+)` \| .+ \| (viewer|operator|editor) \|$/gm)].map(([, ...row]) => row);
     for (const { name, description } of toolsFor({}))
       expect(rows).toContainEqual([name, /Needs the role (\w+)/.exec(description)?.[1] ?? "viewer"]);
   });
 
-  it("leaves out what acts when it only reads", async () => {
+  it("omits acting tools if read-only", async () => {
     const client = await connected({ args: ["--read-only"] });
     const { tools } = await client.listTools();
     expect(tools.every(({ annotations }) => annotations?.readOnlyHint)).toBe(true);
@@ -198,7 +198,7 @@ describe("carillon mcp", () => {
   });
 });
 
-describe("a reading tool", () => {
+describe("a read tool", () => {
   let client: Client;
   beforeEach(async () => {
     client = await connected({ role: "viewer" });
@@ -247,7 +247,7 @@ describe("a reading tool", () => {
     });
   });
 
-  it("cuts what is long, and says where", async () => {
+  it("truncates long values, and lists their paths", async () => {
     const answer = await answerOf(client, "get_run", { run: runs.late });
     expect(answer).toMatchObject({ cut: ["payload"], payload: { cut: true, characters: 50_011 } });
     expect(JSON.stringify(answer).length).toBeLessThan(limits.mcpAnswerCharacters);
@@ -266,7 +266,7 @@ describe("a reading tool", () => {
     ]);
   });
 
-  it("shows a token of one namespace what is its own", async () => {
+  it("shows a namespace token only its own objects", async () => {
     await stage.task("billing/pay", { group: "elsewhere" });
     const { runId: run } = await stage.server.enqueue("billing/pay", null);
     const own = await connected({ token: await stage.token("viewer", { where: ["billing"] }) });
@@ -277,7 +277,7 @@ describe("a reading tool", () => {
     await stage.client().removeTask({ task: "billing/pay" });
   });
 
-  it("looks ahead: a schedule, some tasks, and an edit", async () => {
+  it("previews a schedule, some tasks and an edit", async () => {
     const given = { schedule: "every weekday at 9:30", zone: "Europe/Berlin", after: "2030-01-04T12:00:00Z", count: 2 };
     expect(await answerOf(client, "preview_schedule", given)).toMatchObject({
       schedule: { cron: "30 9 * * MON-FRI" },
@@ -313,7 +313,7 @@ describe("a reading tool", () => {
     });
   });
 
-  it("goes on while its server is away", async () => {
+  it("continues while its server is away", async () => {
     const lost = await connected({ url: "http://127.0.0.1:1" });
     for (const tool of ["list_tasks", "cluster"])
       expect(await refusal(lost, tool)).toMatchObject({ code: "SERVER_UNREACHABLE", hint: expect.any(String) });
@@ -327,7 +327,7 @@ describe("an acting tool", () => {
   });
   const paused = async () => (await stage.client().getTask({ task: "nightly" })).paused;
 
-  it("does nothing before it is confirmed, and acts once", async () => {
+  it("does nothing before it is confirmed, and then acts once", async () => {
     const given = { task: "nightly", reason: "bank is closed" };
     const first = await answerOf(client, "pause_task", given);
     expect(first).toMatchObject({ done: false, shown: { version: 1, paused: null }, answer: null });
@@ -346,7 +346,7 @@ describe("an acting tool", () => {
     expect(await paused()).toBeNull();
   });
 
-  it("takes a confirmation for its own arguments, tool and state alone", async () => {
+  it("accepts a confirmation only for the same arguments, tool and state", async () => {
     const confirmOf = async () => (await answerOf(client, "pause_task", { task: "nightly" })).confirm;
     for (const [tool, other] of [
       ["pause_task", { task: "order" }],
@@ -368,7 +368,7 @@ describe("an acting tool", () => {
     await stage.client().resumeTask({ task: "nightly" });
   });
 
-  it("takes a confirmation also when slots have passed since", async () => {
+  it("accepts a confirmation even if slots have passed since", async () => {
     await stage.task("fast", { schedule: every("200ms"), group: "elsewhere", overlap: "skip" });
     const first = await answerOf(client, "pause_task", { task: "fast" });
     await expect
@@ -380,7 +380,7 @@ describe("an acting tool", () => {
     await stage.client().removeTask({ task: "fast" });
   });
 
-  it("edits from the version that was shown", async () => {
+  it("edits the version that was shown", async () => {
     const given = { task: "nightly", options: { timeout: "3h" }, reason: "slow" };
     const first = await answerOf(client, "edit_task", given);
     expect(first.shown).toMatchObject({ version: 1, changes: [{ part: "timeoutMs", was: 3_600_000, is: 10_800_000 }] });
@@ -398,7 +398,7 @@ describe("an acting tool", () => {
     });
   });
 
-  it("runs, cancels and runs again", async () => {
+  it("runs, cancels and reruns", async () => {
     const done = async (tool: string, given: Record<string, unknown>) => {
       const { confirm } = await answerOf(client, tool, given);
       return (await answerOf(client, tool, { ...given, confirm })).answer;
@@ -414,7 +414,7 @@ describe("an acting tool", () => {
     expect(wrong).toMatchObject({ done: false, shown: { issues: [{ message: expect.any(String) }] } });
   });
 
-  it.each(["legacy", "auto"] as const)("asks the person where the client can, in mode %s", async (mode) => {
+  it.each(["legacy", "auto"] as const)("asks the user if the client supports it, in mode %s", async (mode) => {
     const asked: string[] = [];
     let reply: "accept" | "decline" | "cancel" = "decline";
     const person = (message: string) => {
@@ -445,7 +445,7 @@ describe("an acting tool", () => {
     await stage.client().resumeTask({ task: "nightly" });
   });
 
-  it("is refused by the API where the token has no right to it", async () => {
+  it("is refused by the API if the token lacks the right", async () => {
     const viewer = await connected({ role: "viewer" });
     const { confirm } = await answerOf(viewer, "pause_task", { task: "nightly" });
     expect(await refusal(viewer, "pause_task", { task: "nightly", confirm })).toMatchObject({ code: "ACCESS_DENIED" });

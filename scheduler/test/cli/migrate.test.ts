@@ -3,7 +3,7 @@ import pg from "pg";
 import { expect, it } from "vitest";
 import { ask, folder, here, json, rows, schema, start, url } from "./process.ts";
 
-it("a schema is planned, waited for and migrated as steps of their own; a node that may not do it is refused", async () => {
+it("a schema is planned, awaited and migrated in separate steps; a node that may not migrate is refused", async () => {
   const waiting = start(["migrate", "--wait", ...here()]);
   const [planned, refused] = await Promise.all([
     ask("migrate", "--plan"),
@@ -19,7 +19,7 @@ it("a schema is planned, waited for and migrated as steps of their own; a node t
   expect(next).toEqual({ runId: 1_000_000_002, fence: 1_000_000_002, term: 1_000_001 });
 });
 
-it("`restored` is refused while a process is at work, and names it; once it has stopped, or was killed, it is done", async () => {
+it("`restored` is refused while a process runs, which it names, and is done once the process has ended", async () => {
   const server = start(["server", "--listen", "127.0.0.1:0", "--name", "at-work", ...here()]);
   await server.says(/listening|http:/i);
   const refused = await ask("restored", "--reason", "too early");
@@ -32,7 +32,7 @@ it("`restored` is refused while a process is at work, and names it; once it has 
   expect([done.code, done.stdout]).toEqual([0, expect.stringContaining("Nodes may start now.")]);
 });
 
-it("`migrate --role` lets another role do the work, makes partitions ahead, and `doctor` says who makes more", async () => {
+it("`migrate --role` lets another role run nodes and creates partitions ahead; `doctor` says who creates more", async () => {
   const role = `${schema}_app`;
   const sql = new pg.Client(url);
   await sql.connect();
@@ -70,7 +70,7 @@ it("`migrate --role` lets another role do the work, makes partitions ahead, and 
   }
 });
 
-it("a schema newer than this code is an error of each `migrate`, unless it serves this code: then that is said", async () => {
+it("`migrate` fails on a newer schema, unless that supports this code, which is then reported", async () => {
   const { to } = await json("migrate");
   await rows(
     "insert into $s.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)",
@@ -93,7 +93,7 @@ it("a schema newer than this code is an error of each `migrate`, unless it serve
   }
 });
 
-it("partitions that a killed `migrate` left out are planned, waited for by a role that may not make them, and made", async () => {
+it("partitions missing after a killed `migrate` are planned, awaited by a role without rights, and created", async () => {
   const role = `${schema}_app`;
   await json("migrate");
   const names = await rows(
@@ -122,7 +122,7 @@ it("partitions that a killed `migrate` left out are planned, waited for by a rol
   }
 });
 
-it("`store dump` writes the store to a file, and `store load` makes one of it in a schema that has nothing in it", async () => {
+it("`store dump` writes the store to a file, and `store load` restores it into an empty schema", async () => {
   await json("migrate");
   const path = join(folder, "carillon.dump");
   const dumped = await json("store", "dump", path);

@@ -25,7 +25,7 @@ const code = async (...args: string[]) => {
 };
 
 describe("dead letters and operations", () => {
-  it("are shown by reason, redriven by filter by the leader, and dismissed from here where no node runs", async () => {
+  it("are shown by reason, redriven by filter by the leader, and dismissed by the command if no node runs", async () => {
     const broken = await dev("yes");
     await Promise.all(["1", "22", "333"].map((n) => ask("tasks", "run", "order", "--payload", n, "--wait")));
     const { letters, groups } = await json("dead", "list");
@@ -86,7 +86,7 @@ describe("dead letters and operations", () => {
     expect(await code("operations", "stop", String(operation))).toEqual([1, "OPERATION_STATE"]);
   });
 
-  it("pause and resume what matches; ask before much is touched; begin later where no node runs", async () => {
+  it("pause and resume matching tasks, ask before large changes, and begin later if no node runs", async () => {
     await (await dev("no")).end("SIGTERM");
     expect((await ask("tasks", "pause", "--matching", "eu-*", "--dry-run")).stdout).toBe(
       "2 tasks to pause\n  eu-a\n  eu-b\n",
@@ -110,7 +110,7 @@ describe("dead letters and operations", () => {
     expect(filled.done).toBeGreaterThanOrEqual(59);
   });
 
-  it("go on where they were when the node that carries them out is killed, and nothing is doubled", async () => {
+  it("continue when the node that runs them is killed, without repeating anything", async () => {
     await (await dev("no")).end("SIGTERM");
     await ask("tasks", "edit", "eu-b", "--set", "schedule=* * * * *");
     const first = start(["server", ...here(), "--name", "first"]);
@@ -154,7 +154,7 @@ describe("dead letters and operations", () => {
 });
 
 describe("calendars", () => {
-  it("are stored from lists and ICS files, show in what fires next, and stay while they are used", async () => {
+  it("are stored from lists and ICS files, affect the next fires, and cannot be removed while in use", async () => {
     await (await dev("no")).end("SIGTERM");
     const year = new Date().getUTCFullYear() + 1;
     const ics = `BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:19700101\r\nRRULE:FREQ=YEARLY\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n`;

@@ -166,8 +166,8 @@ function shown(one: Said, other: Said): string {
   return text.slice(Math.max(0, at - 200), at + 300);
 }
 
-describe("by the store and by a server", () => {
-  it("every command has lines, or a reason why no server is asked", () => {
+describe("with --store and with --server", () => {
+  it("every command has test lines, or a reason why it does not use a server", () => {
     const names = leaves().map(({ name }) => name);
     const asked = ofServer().map(({ name }) => name);
     expect(asked.filter((name) => !(name in lines))).toEqual([]);
@@ -180,7 +180,7 @@ describe("by the store and by a server", () => {
   });
 
   it.each(Object.entries(ofNoServer).filter(([, why]) => why.includes("STORE_NEEDED")))(
-    "carillon %s needs the store, and says so",
+    "carillon %s needs the store, and reports that",
     async (name) => {
       const needed = leaves().find((leaf) => leaf.name === name)?.command.registeredArguments ?? [];
       const words = needed.filter(({ required }) => required).map((argument) => argument.name());
@@ -199,7 +199,7 @@ describe("by the store and by a server", () => {
     ['tasks edit nightly --set retry={"attempt":5}', { code: "TASK_INVALID", path: "retry.attempt" }],
     ['tasks run nobody --payload ["\\u0000"]', { code: "PAYLOAD_NOT_JSON" }],
     ["users create two --in a --in a", { code: "OPTION_INVALID" }],
-  ])("%s is refused by the command itself, before it asks", async (line, refusal) => {
+  ])("%s is refused by the command itself, before any query", async (line, refusal) => {
     for (const way of ["store", "server"] as const) {
       const { code, stderr } = await by(way, [...wordsOf(line), "--json"]);
       expect([code, JSON.parse(stderr)]).toMatchObject([2, refusal]);
@@ -208,7 +208,7 @@ describe("by the store and by a server", () => {
 
   // The lines run one after another, because a line may change data that later lines read.
   it.each(Object.entries(lines))(
-    "carillon %s: its lines say and do the same, for programs and for people",
+    "carillon %s: its lines print and do the same, in JSON and as text",
     async (name, some) => {
       let read = 0;
       for (const line of some) {
@@ -222,13 +222,13 @@ describe("by the store and by a server", () => {
 
   const random = seeded(seed);
   it.each(ofServer())(
-    `carillon $name: odd values of its arguments and options are answered alike (seed ${seed})`,
+    `carillon $name: odd values of arguments and options give the same answers (seed ${seed})`,
     async (leaf) => {
       for (const words of sample(varied(leaf), oddOfEach, random)) await compare([...words, "--json"]);
     },
   );
 
-  it("are compared line by line, in enough lines", () => {
+  it("enough lines are compared", () => {
     expect(pairs).toBeGreaterThan(400);
   });
 });

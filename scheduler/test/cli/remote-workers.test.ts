@@ -56,7 +56,7 @@ const runOf = async (tower: Carillon, runId: number) => (await tower.open()).sto
 const ended = (tower: Carillon, runId: number) => until(async () => (await runOf(tower, runId)).endedMs !== null);
 
 describe("carillon worker --server", () => {
-  test("survives kill -9 of the server that it polls: every run starts once, and a stop leaves nothing", async () => {
+  test("survives kill -9 of its server: every run starts once, and a stop leaves no claims", async () => {
     const [first, second] = await Promise.all([serve(), serve()]);
     const key = await makeKey();
     const seenFile = `${folder}/seen-${schema}`;
@@ -84,7 +84,7 @@ describe("carillon worker --server", () => {
     });
   });
 
-  test("killed with -9: what it ran is run again by another, as the task says", async () => {
+  test("killed with -9: another worker runs its runs again, as the task's options say", async () => {
     const { at } = await serve();
     const key = await makeKey();
     const path = await file("handlers.ts", handlers);
@@ -111,7 +111,7 @@ describe("carillon worker --server", () => {
     });
   });
 
-  test("says what is wrong with its file, its key and its server", async () => {
+  test("reports what is wrong with its file, its key and its server", async () => {
     const path = await file("handlers.ts", handlers);
     const wrong = start(["worker", "tasks.ts", "--server", "http://127.0.0.1:9", "--key", `ck_1_${"A".repeat(43)}`]);
     expect(await wrong.ended()).toMatchObject({ code: 2, stderr: expect.stringMatching(/exports no worker/) });
@@ -158,7 +158,7 @@ describe("carillon keys", () => {
   });
 });
 
-describe("a worker of another language", () => {
+describe("a worker in another language", () => {
   test.each([
     ["worker.py", "python3", (at: string) => [at]],
     [
@@ -173,7 +173,7 @@ describe("a worker of another language", () => {
       ],
     ],
   ])(
-    "%s claims, beats, finishes, fails, honours a cancellation, and goes on when its server is killed",
+    "%s claims, sends heartbeats, finishes, fails, obeys a cancellation, and survives the kill of its server",
     async (name, program, args) => {
       const [first, second] = await Promise.all([serve(), serve()]);
       const key = await makeKey();

@@ -18,7 +18,7 @@ const carillon = (keys: string | undefined, input: string | Buffer, ...args: str
   });
 };
 
-it("secrets are set from standard input, listed without values, wrapped by a new key, and removed", async () => {
+it("secrets are set from standard input, listed without values, rewrapped with a new key, and removed", async () => {
   const [old, next] = [carillon(undefined, "", "secrets", "key").stdout, `${makeSecretKey()}\n`];
   await file("keys", `# of 2030\n${old}`);
   expect(carillon("file:keys", value, "secrets", "set", "bank").stderr).toMatch(

@@ -81,8 +81,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-describe("a command", () => {
-  it("gives the same by a server as by the store, for programs and for people", async () => {
+describe("a CLI command", () => {
+  it("prints the same through a server as directly on the store, as text and as JSON", async () => {
     const asked = [
       ["tasks", "list"],
       ["tasks", "show", "nightly"],
@@ -111,7 +111,7 @@ describe("a command", () => {
     }
   });
 
-  it("acts by a server, put down to whoever the token is, and refuses as the store would", async () => {
+  it("acts through a server, is attributed to the token's owner, and is refused in the same cases as on the store", async () => {
     expect((await byServer("tasks", "pause", "nightly", "--reason", "bank is closed")).stdout).toBe(
       "nightly is paused\n",
     );
@@ -158,7 +158,7 @@ describe("a command", () => {
     expect((await jsonOf("users", "password", "ann")).password).toMatch(/-/);
   });
 
-  it("says by a code what only the store can do, who may not, and that nobody is there", async () => {
+  it("fails with a distinct code if it needs the store, lacks permission, or the server is unreachable", async () => {
     await writeFile(join(folder, "tasks.yaml"), "tasks:\n  one: { schedule: { every: 5m } }\n");
     const failed = async (args: string[], environment = token(), at = server()) => {
       const { code, stderr } = await inProcess([...args, ...at, "--json"], environment);
@@ -201,9 +201,9 @@ tasks:
   beat: { schedule: { every: 5m } }
 ${more}`;
 
-describe("tasks as code, by a server", () => {
+describe("tasks as code, through a server", () => {
   const at = () => join(folder, "billing.yaml");
-  it("plan, apply, drift and prune as by the store, and what changed since the plan is refused whole", async () => {
+  it("plan, apply, drift and prune work as on the store, and a plan that is out of date is refused entirely", async () => {
     await file("billing.yaml", yaml("1h", "  old: {}\n"));
     expect(await both("diff", at())).toMatchObject({
       code: 2,
@@ -244,7 +244,7 @@ describe("tasks as code, by a server", () => {
     });
   });
 
-  it("tell of a task that could not be done, and do the others", async () => {
+  it("report a task that could not be applied, and apply the others", async () => {
     await file(
       "some.yaml",
       "bundle: some\ntasks:\n  some-1: {}\n  some-2: { calendar: { name: nowhere }, schedule: '0 2 * * *' }\n",
@@ -256,7 +256,7 @@ describe("tasks as code, by a server", () => {
     ]);
   });
 
-  it("import a changed crontab, and tell of the tasks that no line makes any more", async () => {
+  it("import a changed crontab, and report tasks that no longer have a line", async () => {
     const imported = (...more: string[]) =>
       byServer("import", "crontab", join(folder, "nightly"), "--zone", "UTC", ...more);
     await file("nightly", "0 2 * * * /usr/bin/backup eu\n0 3 * * * /usr/bin/report\n");
@@ -278,7 +278,7 @@ describe("tasks as code, by a server", () => {
     expect(await imported()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^0 new, 2 unchanged, 0 with/m) });
   });
 
-  it("import crontabs, again and again, and leave what was edited by hand", async () => {
+  it("import crontabs repeatedly, and keep manual edits", async () => {
     await file("crontab", "0 2 * * * /usr/bin/backup\n*/5 * * * * a | b\n");
     const imported = (...more: string[]) =>
       byServer("import", "crontab", join(folder, "crontab"), "--zone", "UTC", ...more);
@@ -294,13 +294,13 @@ describe("tasks as code, by a server", () => {
   });
 });
 
-describe("secrets, users and alarms, by a server", () => {
-  it("are for any task or for some, not for both", async () => {
+describe("secrets, users and alarms, through a server", () => {
+  it("a secret is for any task or for named tasks, not both", async () => {
     const both = await byServer("secrets", "set", "bank", "--task", "order", "--any-task");
     expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining("--any-task and --task were given") });
   });
 
-  it("are set from standard input and never shown, wrapped anew, removed, as by the store", async () => {
+  it("secrets are set from standard input, never shown, rewrapped and removed, as on the store", async () => {
     const canary = "canary-51d of the bank";
     const set = await typed(
       canary,
@@ -317,7 +317,7 @@ describe("secrets, users and alarms, by a server", () => {
     expect(gone).toMatchObject({ act: "remove", who: expect.stringContaining("by token"), why: "gone" });
   });
 
-  it("a user is removed with all tokens, the reason kept, and the name is free again", async () => {
+  it("removing a user removes all of its tokens, keeps the reason and frees the name", async () => {
     await jsonOf("users", "create", "cat", "--role", "viewer");
     const removed = await byServer("users", "remove", "cat", "--reason", "left the house");
     expect([removed.code, removed.stdout]).toEqual([0, expect.stringMatching(/^cat is removed/)]);
@@ -327,7 +327,7 @@ describe("secrets, users and alarms, by a server", () => {
     expect(await jsonOf("users", "create", "cat", "--role", "viewer")).toMatchObject({ name: "cat" });
   });
 
-  it("alarms are known and silenced, shown so by both, and a silence is ended", async () => {
+  it("alarms are acknowledged and silenced, both states are shown, and a silence can be ended", async () => {
     const { alarms, clock } = stage.store;
     const t = Math.floor((await clock()).ms);
     await alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
@@ -361,7 +361,7 @@ describe("secrets, users and alarms, by a server", () => {
 });
 
 describe("carillon login", () => {
-  it("takes a token from standard input, keeps it for its user alone, and forgets it", async () => {
+  it("reads a token from standard input, stores it readable by the user only, and deletes it on logout", async () => {
     const environment = { XDG_CONFIG_HOME: folder };
     const profile = join(folder, "carillon", "profiles.json");
     const login = (text: string, ...args: string[]) => typed(text, ["login", stage.urlOf(), ...args], environment);
@@ -400,7 +400,7 @@ describe("carillon login", () => {
 });
 
 describe("carillon login of a user with a second factor", () => {
-  it("asks for a code at a terminal, and elsewhere takes --code or says what is missing", async () => {
+  it("prompts for the code at a terminal; without a terminal it takes --code or reports that the code is missing", async () => {
     const password = "seven bells at noon";
     await stage.client().createUser({ name: "cleo", password, role: "viewer" });
     const user = await userCalled(stage.store.access, "cleo");
@@ -422,8 +422,8 @@ describe("carillon login of a user with a second factor", () => {
   });
 });
 
-describe("following ends", () => {
-  it("goes on where a server stopped and another came up at its address, and tells each end once", async () => {
+describe("following run ends", () => {
+  it("continues after the server stops and another one starts at its address, and reports each end once", async () => {
     const first = await stage.serve();
     const address = first.listening as string;
     const cluster = await clusterByServer({ url: `http://${address}`, token: stage.tokens.viewer });

@@ -24,7 +24,7 @@ const coordinationCheck = async (coordination: string) => {
   return (checks as { what: string }[]).find(({ what }) => what === "coordination");
 };
 
-describe("coordination on Redis by the command line", () => {
+describe("Redis as coordination provider, from the command line", () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await RedisServer.start(["--requirepass", "right"]);
@@ -32,7 +32,7 @@ describe("coordination on Redis by the command line", () => {
   afterAll(() => redis.close());
   const at = (credentials: string, rest = "") => `redis://${credentials}@127.0.0.1:${redis.port}${rest}`;
 
-  it("refuses what cannot be, each with its code, what to do, and no password", async () => {
+  it("refuses invalid settings, each with its own code and a hint, and prints no password", async () => {
     const evicting = await RedisServer.start(["--maxmemory-policy", "allkeys-lfu"]);
     try {
       await evicting.ask("ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+ping", "+info");
@@ -66,7 +66,7 @@ describe("coordination on Redis by the command line", () => {
     }
   });
 
-  it("goes on trying while it is away, and says so once; with --fail-fast it ends", async () => {
+  it("retries while Redis is unreachable and logs that once; with --fail-fast it exits", async () => {
     const own = await RedisServer.start();
     await own.kill();
     const failing = await ask("server", "--coordination", own.url, "--fail-fast", "--json");
@@ -81,14 +81,14 @@ describe("coordination on Redis by the command line", () => {
   });
 });
 
-describe("a ZooKeeper that asks for a login", () => {
+describe("a ZooKeeper that requires authentication", () => {
   let ensemble: Ensemble;
   beforeAll(async () => {
     ensemble = await Ensemble.start({ servers: 1, tickTime: 200, sasl: { users: { ann: "right" }, required: true } });
   });
   afterAll(() => ensemble.stop());
 
-  it("lets in who logs in, and refuses others, each with what to do", async () => {
+  it("admits clients with valid credentials and refuses all other clients, with a hint for each refusal", async () => {
     const at = (credentials: string, rest = "") => `zookeeper://${credentials}${ensemble.server.address}/sasl${rest}`;
     await Promise.all([
       refuses(at("ann:secret@", "?auth=sasl"), "COORDINATION_REFUSED"),

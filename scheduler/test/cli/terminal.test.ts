@@ -21,7 +21,7 @@ const leave = "\u001b[?1049l";
 const environment = () => ({ CARILLON_TOKEN: stage.tokens.viewer, XDG_CONFIG_HOME: folder });
 
 describe("carillon top", () => {
-  it("takes the whole terminal, says when the server is away and goes on, and gives the terminal back", async () => {
+  it("uses the whole terminal, reports when the server is unreachable, continues, and restores the terminal", async () => {
     const server = await stage.serve();
     const address = server.listening as string;
     const args = ["top", "--server", `http://${address}`, "--every", "500ms"];
@@ -45,17 +45,22 @@ describe("carillon top", () => {
   });
 });
 
-describe("a disk that is full", () => {
-  it.each([["cron '* * * * *'"], ["--help"], ["tasks list --json"]])("fails %s, which says why", async (words) => {
-    const env = { ...process.env, ...environment(), CARILLON_SERVER: stage.urlOf() };
-    const command = promisify(execFile)("sh", ["-c", `"${process.execPath}" "${main}" ${words} > /dev/full`], { env });
-    const failure = { code: 1, stderr: expect.stringContaining("OUTPUT_FAILED") };
-    await expect(command).rejects.toMatchObject(failure);
-  });
+describe("a full disk", () => {
+  it.each([["cron '* * * * *'"], ["--help"], ["tasks list --json"]])(
+    "makes %s fail with an error that gives the reason",
+    async (words) => {
+      const env = { ...process.env, ...environment(), CARILLON_SERVER: stage.urlOf() };
+      const command = promisify(execFile)("sh", ["-c", `"${process.execPath}" "${main}" ${words} > /dev/full`], {
+        env,
+      });
+      const failure = { code: 1, stderr: expect.stringContaining("OUTPUT_FAILED") };
+      await expect(command).rejects.toMatchObject(failure);
+    },
+  );
 });
 
 describe("carillon completion", () => {
-  it("completes commands, options and names in a real bash, by the store and by a server", async () => {
+  it("completes commands, options and names in a real bash, from the store and through a server", async () => {
     const script = join(folder, "completion.sh");
     const ask = `carillon() { "${process.execPath}" "${main}" "$@"; }
 eval "$(carillon completion bash)"

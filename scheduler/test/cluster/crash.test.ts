@@ -34,7 +34,7 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
   });
   afterAll(() => scene.close());
 
-  test("no slot is lost: the ledger has every second of every task, and each became a run", async () => {
+  test("no slot is lost: the ledger has every second of every task, and each slot became a run", async () => {
     const { ledger, pausedAt, database, schema } = scene;
     const byTask = groupBy(ledger, ({ task }) => task);
     expect(byTask.size).toBe(tasks);
@@ -53,14 +53,14 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
     expect(ranges).toEqual([]);
   });
 
-  test("no slot is doubled: each has one accepted end", () => {
+  test("no slot is duplicated: each slot has exactly one accepted end", () => {
     const { ended, ledger } = scene;
     const ends = ended.map(slotKey);
     expect(new Set(ends).size).toBe(ends.length);
     expect(ends.sort()).toEqual(ledger.map(slotKey).sort());
   });
 
-  test("a slot started twice only because the first process to start it was killed", () => {
+  test("a slot starts twice only if the process that started it first was killed", () => {
     const { starts, killedAt } = scene;
     for (const [key, seen] of starts) {
       const ordered = seen.sort((a, b) => a.attempt - b.attempt);
@@ -80,7 +80,7 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
     expect(early).toEqual([]);
   });
 
-  test("what a dead process had claimed runs again, or is given up and told, as its task says", () => {
+  test("runs claimed by a dead process run again or fail, as their task's policy says", () => {
     const { starts, lost, ended, lastVictim } = scene;
     expect(lost.size, "no claim was ever lost: the test proved nothing").toBeGreaterThan(0);
     for (const run of ended) {
@@ -99,7 +99,7 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
     expect([...lost.values()].filter((nodes) => nodes.at(-1) === lastVictim).length).toBeGreaterThan(0);
   });
 
-  test("counters equal the rows", async () => {
+  test("counters match the rows", async () => {
     const { database, schema, ended, lost } = scene;
     const { rows } = await database.query(
       `select sum(succeeded)::int as succeeded, sum(failed)::int as failed, sum(retried)::int as retried from (

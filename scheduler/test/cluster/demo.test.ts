@@ -64,7 +64,7 @@ function left(): string[] {
   return found;
 }
 
-test("two processes, one killed half-way: all that was due is accounted for, and nothing stays behind", async () => {
+test("two processes, one killed half-way: every due run is accounted for, and no process or schema is left behind", async () => {
   const run = demo("--seconds", "8", "--json");
   const code = await run.ended;
   const figures = run.figures();
@@ -93,7 +93,7 @@ test("two processes, one killed half-way: all that was due is accounted for, and
   expect(left()).toEqual([]);
 });
 
-test("Ctrl-C ends it: what had come due is accounted for, and nothing stays behind", async () => {
+test("Ctrl-C ends the demo: every due run is accounted for, and no process or schema is left behind", async () => {
   const run = demo("--json");
   // Waits until a counted slot has come due. Slots of a crontab may come before the counted time.
   await run.line("from here on");
@@ -108,7 +108,7 @@ test("Ctrl-C ends it: what had come due is accounted for, and nothing stays behi
   expect(left()).toEqual([]);
 });
 
-test("killed with -9 itself, it leaves no process behind", async () => {
+test("killed with SIGKILL, the demo leaves no process behind", async () => {
   const run = demo("--json");
   await run.line("from here on");
   expect(left()).not.toEqual([]);
@@ -117,7 +117,7 @@ test("killed with -9 itself, it leaves no process behind", async () => {
   await expect.poll(left, { timeout: 60_000 }).toEqual([]);
 });
 
-test("it fails, and says so, when a run is lost and another is started twice", async () => {
+test("the demo fails and reports it if a run is lost and another one is started twice", async () => {
   const directory = join(folder, "store");
   const run = demo("--seconds", "4", "--json", "--directory", directory);
   await run.line("reminder   ");
@@ -149,7 +149,7 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   expect(left()).toEqual([]);
 });
 
-test("a wrong argument is an error that says what is right", async () => {
+test("an invalid argument is an error that lists the valid ones", async () => {
   const run = demo("--seconds", "soon");
   expect(await run.ended).toBe(1);
   expect(run.text()).toContain("--seconds is a whole number from 4 to 99999");

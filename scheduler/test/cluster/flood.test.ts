@@ -5,7 +5,7 @@ import { postgres } from "../support/servers.ts";
 import { floodSignIn } from "../support/sign-in-flood.ts";
 import { openStage, until } from "../support/store-stage.ts";
 
-test("10,000 at sign-ins are refused, few of them by a hash, while slots go on", async () => {
+test("10,000 concurrent sign-ins are refused, few of them by computing a hash, while slots still fire", async () => {
   let fired = 0;
   const stage = await openStage(postgres());
   const { schema } = stage;
@@ -27,7 +27,7 @@ test("10,000 at sign-ins are refused, few of them by a hash, while slots go on",
   }
 });
 
-test("the owner signs in, and changes the password, under 200 wrong guesses a second from 10,000 addresses", async () => {
+test("a user can sign in and change the password during 200 wrong guesses per second from 10,000 addresses", async () => {
   const { before, tries, statuses } = await floodSignIn();
   expect(before.status).toBe(200);
   for (const [what, { status }] of Object.entries(tries)) expect([200, 204], what).toContain(status);

@@ -14,7 +14,7 @@ const ways = [
  */
 const clockErrorMs = 5;
 
-describe.each(ways)("the leader killed with -9 while nobody can be elected, coordinated by $by", (way) => {
+describe.each(ways)("the leader killed with -9 while no leader can be elected, coordinated by $by", (way) => {
   const database = new pg.Client({ connectionString: postgres().url });
   const schema = (when: string) => `leader_killed_${when}_${way.by.length}_${process.pid}`;
   const moments = ["at its start", "after a while"] as const;
@@ -46,7 +46,7 @@ describe.each(ways)("the leader killed with -9 while nobody can be elected, coor
     const keyOf = ({ task, slot }: { task: string; slot: number }) => `${task} ${slot}`;
     const over = () => here().slots.filter((slot) => here().isOver(slot));
 
-    test("slots came due that it had planned, and slots that it had not", () => {
+    test("slots that the leader had planned and slots it had not planned came due", () => {
       const after = over().filter(({ slot }) => slot > here().killedAt);
       const rescued = after.filter(({ term }) => term === null);
       // A leader that was killed at its start may not have planned anything yet.
@@ -55,7 +55,7 @@ describe.each(ways)("the leader killed with -9 while nobody can be elected, coor
       for (const task of woken) expect(rescued.filter((slot) => slot.task === task).length, task).toBeGreaterThan(1);
     });
 
-    test("nothing is lost: every second of every task is in the ledger, and what came due has ended", () => {
+    test("no slot is lost: every second of every task is in the ledger, and every due run has ended", () => {
       const regular = here().slots.filter(({ task }) => !task.startsWith("delayed"));
       const names = new Set(regular.map(({ task }) => task));
       expect(names.size).toBe(tasks + woken.length / 2);
@@ -68,7 +68,7 @@ describe.each(ways)("the leader killed with -9 while nobody can be elected, coor
       expect(over().filter(({ outcome, ends }) => outcome !== 1 || ends !== 1)).toEqual([]);
     });
 
-    test("nothing is doubled: no slot started twice", () => {
+    test("no slot is duplicated: none started twice", () => {
       expect(here().starts.map(keyOf).sort()).toEqual([...new Set(here().starts.map(keyOf))].sort());
     });
 

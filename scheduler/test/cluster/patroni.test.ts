@@ -53,7 +53,7 @@ function underPatroni() {
 describe("PostgreSQL under Patroni", () => {
   const { goesOn, lastRecovery, enqueueMany, patroni } = underPatroni();
 
-  it("a switchover costs a moment, and nothing has to be put back", async () => {
+  it("a switchover causes a short interruption and needs no recovery", async () => {
     const leader = await patroni().leader();
     await patroni().ask(leader, "POST", "switchover", { leader: leader.name });
     await patroni().successor(leader);
@@ -62,7 +62,7 @@ describe("PostgreSQL under Patroni", () => {
     await until("the former leader follows", async () => (await patroni().those("replica")).length === 2, 60_000);
   });
 
-  it("a leader that stands still past its time is replaced, and takes nothing when it goes on", async () => {
+  it("a leader that freezes past its TTL is replaced, and accepts no writes when it resumes", async () => {
     const leader = await patroni().leader();
     leader.signal("SIGSTOP");
     await patroni().successor(leader);
@@ -72,7 +72,7 @@ describe("PostgreSQL under Patroni", () => {
     await goesOn(Date.now());
   });
 
-  it("with a synchronous standby the leader's death loses nothing, and nothing has to be put back", async () => {
+  it("with a synchronous standby, the leader's death loses no data and needs no recovery", async () => {
     const leader = await patroni().leader();
     await patroni().ask(leader, "PATCH", "config", { synchronous_mode: true });
     await until("one is synchronous", async () => (await patroni().those("synchronous")).length === 1, 60_000);
@@ -87,7 +87,7 @@ describe("PostgreSQL under Patroni", () => {
 describe("PostgreSQL under Patroni, asynchronous", () => {
   const { goesOn, lastRecovery, enqueueMany, patroni, watched } = underPatroni();
 
-  it("what the leader acknowledges as it stops waiting for its standby is remembered, and put back when it dies", async () => {
+  it("writes acknowledged while the leader stops waiting for its standby are recorded, and restored after it dies", async () => {
     const leader = await patroni().leader();
     await patroni().ask(leader, "PATCH", "config", { synchronous_mode: true });
     await until("one is synchronous", async () => (await patroni().those("synchronous")).length === 1, 60_000);

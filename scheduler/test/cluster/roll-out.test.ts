@@ -24,7 +24,7 @@ interface Code {
 }
 
 /** In each round a new release replaces the old one. In each second round the roll-out is first rolled back and then repeated. */
-describe(`${processes} processes of one release are replaced by as many of the next (seed ${seed})`, () => {
+describe(`${processes} processes of one release are replaced by as many of the next release (seed ${seed})`, () => {
   const many = rounds(2, 20);
   const schema = `roll_out_${process.pid}`;
   const folder = mkdtempSync(join(tmpdir(), "carillon-roll-out-"));
@@ -118,11 +118,11 @@ describe(`${processes} processes of one release are replaced by as many of the n
     rmSync(folder, { recursive: true });
   });
 
-  it("the definition is the new release's from its first start on, and changes at no other time than a roll-back", () => {
+  it("the task has the new release's definition from its first start on, and changes back only on a roll-back", () => {
     expect(versions.map(({ periodMs }) => periodMs)).toEqual(expected);
   });
 
-  it("no slot is run twice", () => {
+  it("no slot runs twice", () => {
     const begun = readSeen(log).filter(({ kind }) => kind === "start");
     const slots = begun.map(({ slot }) => slot);
     for (const [n, { version, periodMs, changedMs }] of versions.entries()) {
@@ -133,7 +133,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
     expect(slots.filter((slot, at) => slots.indexOf(slot) !== at)).toEqual([]);
   });
 
-  it("no slot of any of the definitions is unaccounted for", async () => {
+  it("every slot of every definition is accounted for", async () => {
     const { rows } = await database.query(
       `select slot_ms as "fromMs", slot_ms as "toMs" from ${schema}.slot
        union all select from_ms, to_ms from ${schema}.slot_range`,

@@ -117,9 +117,9 @@ async function openCluster() {
   };
 }
 
-describe("a process whose event loop stands still", () => {
+describe("a process with a blocked event loop", () => {
   it.concurrent.each(ways)(
-    "keeps its session and its runs, while others do the rest: by $by",
+    "keeps its session and its runs while other processes run all other work: coordinated by $by",
     async ({ coordination }) => {
       await using cluster = await openCluster();
       const options = { coordination: coordination(), sessionTimeout };
@@ -130,7 +130,7 @@ describe("a process whose event loop stands still", () => {
     },
   );
 
-  it.concurrent("keeps its session and its runs where servers keep the session of a worker by HTTP", async () => {
+  it.concurrent("keeps its session and its runs if it is a worker that connects to servers over HTTP", async () => {
     await using cluster = await openCluster();
     const stage = new RemoteStage(cluster.schema);
     try {
@@ -150,7 +150,7 @@ describe("a process whose event loop stands still", () => {
     }
   });
 
-  it("is taken for dead after the bound, with what was under way named, and the run is given up after its losses", async () => {
+  it("is declared dead after the limit, its running tasks are named, and the run fails after its allowed losses", async () => {
     await using cluster = await openCluster();
     const computing = { retry: { attempts: 1 }, workerLosses: 2 };
     // The bound on blocking, not the session timeout, must end the session. The timeout is long because on a busy machine the stand-in
@@ -177,7 +177,7 @@ describe("a process whose event loop stands still", () => {
       expect(why).toMatch(/^its event loop stood still for more than 5 s; under way: computing \(run \d+\)$/);
   });
 
-  it("starts nothing that was given back: three processes that compute now and then fire each slot once", async () => {
+  it("starts no run that was taken back: three processes that block now and then fire each slot once", async () => {
     await using cluster = await openCluster();
     const names = ["one", "two", "three"];
     await Promise.all(names.map((name) => cluster.start(name, { tasks: 30, computesMs: [120, 620] })));

@@ -5,7 +5,7 @@ import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("once more after the run with the key, on $title", ({ url }) => {
+describe.each(everyPostgres())("enqueueing another run after the running one of the same key, on $title", ({ url }) => {
   const { schema, database, make } = ownSchema(url, "again", { drain: 0 });
   const live = async () =>
     (await database.query(`select id::int, key, state, again is not null as again from ${schema}.run order by id`))
@@ -35,7 +35,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
   }
   const again = { key: "k", ifKeyTaken: "again" } as const;
 
-  test("of all that come while it runs, the last one's payload, priority and policies are worked on after it", async () => {
+  test("of several enqueues during a run, the last one's payload, priority and policies are used for the next run", async () => {
     const { tower, task, seen, ends, begun, most } = worked();
     await tower.start();
     const first = await task.enqueue(1, again);
@@ -61,7 +61,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     expect(most()).toBe(1);
   });
 
-  test("one that waits takes the newer payload and time instead", async () => {
+  test("a waiting run takes the newer payload and due time instead", async () => {
     const { tower, task, seen, ends, begun } = worked();
     await tower.start();
     const first = await task.enqueue(1, { ...again, in: "1h" });
@@ -83,7 +83,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
       (end: (how?: Error) => void) => end(),
       { schedule: every("1d", { mode: "delay" }) },
     ],
-  ] as const)("it follows a run that %s", async (_, act, options) => {
+  ] as const)("the next run follows a run that %s", async (_, act, options) => {
     const { tower, task, seen, ends, begun, most } = worked(options);
     await tower.start();
     const first = await task.enqueue(1, again);
@@ -102,7 +102,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     if ("overlap" in options) expect(most()).toBe(1);
   });
 
-  test("it follows a run that is cancelled between its tries, and one that goes on as another, at its very end", async () => {
+  test("the next run follows a run cancelled between its attempts, and the last run of a chain", async () => {
     const { tower, task, seen, ends, begun } = worked({ retry: { attempts: 3, delay: "1h" } });
     const chain: unknown[] = [];
     const gate: (() => void)[] = [];
@@ -135,7 +135,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     gate[2]?.();
   });
 
-  test("in the caller's transaction it is there at the commit, or not at all", async () => {
+  test("in the caller's transaction, the next run exists if the transaction commits, and not otherwise", async () => {
     const { tower, task, seen, ends, begun } = worked();
     await tower.start();
     await task.enqueue(1, again);
@@ -155,7 +155,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     ends[1]?.();
   });
 
-  test("of a removed task none follows; where another run has its number, it has another", async () => {
+  test("a removed task gets no next run; if another run took its number, the next run gets another number", async () => {
     const { tower, task, seen, ends, begun } = worked({ retry: { attempts: 2, delay: "1h" } });
     await tower.start();
     await task.enqueue(1, again);
@@ -184,7 +184,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     ends[2]?.();
   });
 
-  test("enqueues and ends at once: each payload that was the last is worked on, one at a time", async () => {
+  test("enqueues and run ends at once: each payload that was the last is processed, one at a time", async () => {
     const tower = make({ concurrency: 4 });
     const done = new Set<number>();
     let running = 0;

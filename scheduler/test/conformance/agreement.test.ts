@@ -21,7 +21,7 @@ const soon = { interval: 20 };
  * Runs in real time: heartbeats show that a process lives, and missing heartbeats that it is dead. One version of PostgreSQL is
  * enough, because these tests do not depend on the version.
  */
-describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
+describe.each(everyPostgres().slice(0, 1))("settings that must agree between nodes, on $title", (server) => {
   let stage: Stage;
   let joined: Membership[] = [];
   /** Blocked processes, by node; their heartbeats are sent once they resume. */
@@ -84,7 +84,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
   };
   const names = async () => (await stage.store.sessions.members()).members.map(({ node }) => node);
 
-  it("a member tells its labels, capacity and settings to those who look; its pulses leave them out", async () => {
+  it("a member's labels, capacity and settings are readable by queries, and are not part of its heartbeats", async () => {
     const { membership } = await join("atlas");
     const [member] = (await stage.store.sessions.members()).members;
     expect(member).toMatchObject({ labels: { zone: "eu-1" }, capacity: 20, settings, groups: ["default"] });
@@ -95,7 +95,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect((await stage.store.sessions.members()).members).toMatchObject([{ capacity: null, settings: null }]);
   });
 
-  it("who would drop what a live node keeps is refused, with both names and values, and leaves no session", async () => {
+  it("a node that would drop data a live node keeps is refused with both names and values, and leaves no session", async () => {
     await join("atlas");
     await expect(join("maria", short)).rejects.toMatchObject({
       code: "SETTINGS_DIFFER",
@@ -113,7 +113,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     ]);
   });
 
-  it("of two that start at once, at most the earlier one stays", async () => {
+  it("of two conflicting nodes that start at once, at most the earlier one stays", async () => {
     const results = await Promise.allSettled([join("atlas"), join("maria", short)]);
     const refused = results.filter(({ status }) => status === "rejected");
     const order = await stage.rows<{ node: string }>(
@@ -126,21 +126,21 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     } else expect(refused).toEqual([]);
   });
 
-  it("one that was killed is in nobody's way for longer than its timeout", async () => {
+  it("a killed node blocks other nodes no longer than its session timeout", async () => {
     const opened = await stage.store.sessions.open(identityOf("dead", { timeoutMs: shortMs }), stage.nowMs);
     expect(opened).toHaveProperty("sessionId");
     await join("maria", short);
     expect(await names()).toEqual(["maria"]);
   });
 
-  it("a horizon that may end before a death is noticed is told, and the node joins", async () => {
+  it("a planning horizon shorter than the time to notice a death is a warning, and the node joins", async () => {
     await join("atlas", { settings: { ...settings, horizonMs: 8_000 } });
     const { warnings } = await join("slow", { timeoutMs: 30_000, settings: { ...settings, horizonMs: 75_000 } });
     expect(warnings).toMatchObject([{ message: expect.stringMatching(/^atlas plans 8s ahead .* slow's is 30s: /) }]);
     expect(await names()).toEqual(["atlas", "slow"]);
   });
 
-  it("a wall clock that is far off is told with its offset, and decides nothing", async () => {
+  it("a wall clock that is far off is a warning with its offset, and has no effect", async () => {
     const ahead: Clock = { ...systemClock, wall: () => systemClock.wall() + 60_000 };
     const { warnings, membership } = await join("atlas", {}, ahead);
     expect(warnings).toMatchObject([
@@ -152,7 +152,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect((await join("maria")).warnings).toEqual([]);
   });
 
-  it("another way to coordinate is refused while a member lives, not for one that was killed", async () => {
+  it("another coordination provider is refused while a member lives, but not after that member was killed", async () => {
     const { log } = recordingLog();
     const signal = new AbortController().signal;
     const storeClock = new StoreClock(systemClock);
@@ -170,7 +170,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");
   });
 
-  it("an address belongs to one live process, and is free after its session", async () => {
+  it("an address belongs to one live process, and is free after that process's session", async () => {
     const address = { settings: { ...settings, address: "10.0.0.7:7373" } };
     const { membership } = await join("atlas", address);
     await expect(join("maria", { ...address, role: "worker" })).rejects.toMatchObject({
@@ -187,7 +187,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect(await names()).toEqual(["maria"]);
   });
 
-  it("a node that was paused while the others changed is kept out, says so, and comes back when they have gone", async () => {
+  it("a paused node is refused after the other nodes changed their settings, logs it, and rejoins once they have left", async () => {
     const { membership: atlas, errors } = await join("atlas", { ...short, timeoutMs: shortMs });
     expect(atlas.term()).not.toBeNull();
     const rejoins: number[] = [];
@@ -218,7 +218,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect([await names(), rejoins]).toEqual([["atlas"], [atlas.sessionId]]);
   });
 
-  it("a node that was paused while the others changed to another service is kept out, by names that operators know", async () => {
+  it("a paused node is refused after the other nodes changed the provider, with names that operators recognise", async () => {
     const { membership: atlas, errors } = await join("atlas");
     stopStill("atlas");
     await stage.store.sessions.end(atlas.sessionId, null, stage.nowMs, "silent");
@@ -248,7 +248,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");
   });
 
-  it("one that was passed over as silent does not come back as if nothing had been", async () => {
+  it("a node whose session was ended as silent does not rejoin with settings that conflict now", async () => {
     const settled = { ...settings, address: "10.0.0.7:7373" };
     const { membership: atlas, errors } = await join("atlas", { settings: settled, timeoutMs: shortMs });
     stopStill("atlas");
@@ -259,7 +259,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     expect([await names(), atlas.trusted()]).toEqual([["maria"], false]);
   });
 
-  it("an observer never leads, also when nobody does", async () => {
+  it("an observer never leads, not even if there is no leader", async () => {
     const { membership: eye } = await join("eye", { settings: { ...settings, observer: true } });
     let pulses = 0;
     eye.onPulse(() => void pulses++);

@@ -95,7 +95,7 @@ describe.each(services)("the channel %s", (service) => {
     expect(sent).toContain("https://tower.example/at/runs/42");
   });
 
-  it("is told of a wrong key by the service, and shows no secret", async () => {
+  it("reports a wrong key from the service, and shows no secret", async () => {
     const wrong = { ...double.channels()[service], ...wrongKeyOf(service) };
     const failed = deliver(service, message(), { channels: { [service]: wrong } as AlarmOptions["channels"] });
     const error = await failed.catch((caught: unknown) => caught);
@@ -104,7 +104,7 @@ describe.each(services)("the channel %s", (service) => {
     for (const secret of [...Object.values(keys), "wrong-key"]) expect((error as Error).message).not.toContain(secret);
   });
 
-  it("hears how long it is to wait", async () => {
+  it("honours the service's retry delay", async () => {
     const { said, afterMs } = limitedBy[service];
     double.once(service, said);
     await expect(deliver(service, message())).rejects.toMatchObject({ code: "HTTP_REFUSED", retryAfterMs: afterMs });
@@ -113,7 +113,7 @@ describe.each(services)("the channel %s", (service) => {
     expect(double.of(service)).toHaveLength(1);
   });
 
-  it("fails where a proxy answers in its place, whatever its page says", async () => {
+  it("fails if a proxy answers in place of the service, whatever the proxy's page contains", async () => {
     double.once(service, { status: 502, body: `<html>${"bad gateway ".repeat(100)}</html>` });
     const failed = deliver(service, message());
     await expect(failed).rejects.toMatchObject({ code: "HTTP_REFUSED" });
@@ -162,8 +162,8 @@ const limitedBy: Record<Service, { said: Parameters<ServiceDouble["once"]>[1]; a
   opsgenie: { said: { ...seconds90, body: { message: "You are making too many requests!" } }, afterMs: 90_000 },
 };
 
-describe("what a service reads as markup", () => {
-  it("is harmless in text of tasks: no mention, no link, no tag", async () => {
+describe("markup in the text of tasks", () => {
+  it("is escaped for each service: no mention, no link, no tag", async () => {
     const text = "<!channel> <@U1> <font>x</font> [pay](https://evil.example) @all";
     await Promise.all(
       services.map((service) => deliver(service, message({ subjects: [{ task: "a", count: 1, text, run: null }] }))),
@@ -180,10 +180,10 @@ describe("what a service reads as markup", () => {
   });
 });
 
-describe("incidents of the services of alerts", () => {
+describe("incidents in alert services", () => {
   const told = (kind: AlarmMessage["kind"], sinceMs = 1_000) => message({ kind, sinceMs });
 
-  it("PagerDuty's is triggered, told more of, and resolved by one key; the next has another", async () => {
+  it("triggers, updates and resolves a PagerDuty incident with one key; the next incident has another key", async () => {
     for (const kind of ["raised", "summary", "cleared"] as const) await deliver("pagerduty", told(kind));
     await deliver("pagerduty", told("raised", 2_000));
     const events = double.of("pagerduty").map(({ body }) => [body.event_action, body.dedup_key]);
@@ -193,13 +193,13 @@ describe("incidents of the services of alerts", () => {
     expect(events[3]?.[1]).not.toBe(first?.[1]);
   });
 
-  it("Opsgenie's is created and closed by one alias", async () => {
+  it("creates and closes an Opsgenie alert with one alias", async () => {
     for (const kind of ["raised", "cleared"] as const) await deliver("opsgenie", told(kind));
     const [created, closed] = double.of("opsgenie");
     expect(closed?.path).toBe(`/v2/alerts/${created?.body.alias}/close`);
   });
 
-  it("tests are incidents of their own, and as light as can be", async () => {
+  it("sends test messages as separate incidents of the lowest severity", async () => {
     const test = message({ kind: "test", rule: "test", subjects: [] });
     for (const id of ["notice-1", "notice-2"]) {
       await deliver("pagerduty", test, {}, id);
@@ -218,7 +218,7 @@ describe("incidents of the services of alerts", () => {
   });
 });
 
-it("a Teams connector that answers 200 with a failure has not taken the message", async () => {
+it("a Teams connector that answers 200 with a failure has not accepted the message", async () => {
   const body = "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429";
   double.once("teams", { status: 200, body });
   await expect(deliver("teams", message())).rejects.toMatchObject({
@@ -227,7 +227,7 @@ it("a Teams connector that answers 200 with a failure has not taken the message"
   });
 });
 
-describe("a command", () => {
+describe("the channel that runs a command", () => {
   let folder: string;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "carillon-notice-"));
@@ -242,7 +242,7 @@ describe("a command", () => {
     );
   };
 
-  it("gets the message as JSON on its standard input", async () => {
+  it("passes the message as JSON on standard input", async () => {
     await running(
       "const fs = require('fs'); fs.writeFileSync(process.argv[1], fs.readFileSync(0)); console.log(JSON.stringify(process.env))",
     );
@@ -257,14 +257,14 @@ describe("a command", () => {
     });
   });
 
-  it("that ends with another code than 0 has not taken it, and its last words say why", async () => {
+  it("fails on a non-zero exit code, with the command's last output as the reason", async () => {
     await expect(running("console.error('no pager'); process.exit(3)")).rejects.toMatchObject({
       code: "COMMAND_FAILED",
       message: expect.stringContaining("no pager"),
     });
   });
 
-  it("that hangs is ended with the message's time", async () => {
+  it("ends a command that hangs when the message's time is over", async () => {
     const given = new AbortController();
     const mark = join(folder, "began");
     const sent = running(
@@ -305,7 +305,7 @@ describe("carillon alarms test", () => {
   const run = (...words: string[]) =>
     inProcess(["alarms", "test", ...words, "--alarms", join(folder, "alarms.yaml")], { BOT: keys.telegram });
 
-  it.each(services)("sends a test to %s from here, or shows what a failure would be sent as", async (service) => {
+  it.each(services)("sends a test to %s from this machine, or previews the message of a failure", async (service) => {
     expect(await run(service)).toEqual({ code: 0, stdout: `${service} took the test\n`, stderr: "" });
     expect(JSON.stringify(bodyOf(service))).toContain("一切正常");
     const shown = await run(service, "--preview");
@@ -317,7 +317,7 @@ describe("carillon alarms test", () => {
     expect(double.wrong).toEqual([]);
   });
 
-  it("says why a channel did not take it, and names the nearest channel", async () => {
+  it("gives the reason if a channel rejects the message, and suggests the nearest channel name", async () => {
     double.once("wecom", { status: 200, body: { errcode: 93000, errmsg: "invalid webhook url" } });
     expect(await run("wecom", "--json")).toMatchObject({
       code: 1,
@@ -334,7 +334,7 @@ describe("carillon alarms test", () => {
   });
 });
 
-describe("through the outbox", () => {
+describe("alarm channels through the outbox", () => {
   const stage = new ApiStage();
   beforeAll(async () => {
     await stage.open();
@@ -342,7 +342,7 @@ describe("through the outbox", () => {
   });
   afterAll(() => stage.close());
 
-  it("each channel's message is sent, tried again when it was refused, and none shows a secret", async () => {
+  it("each channel's message is sent, retried after a refusal, and no message shows a secret", async () => {
     const { log, lines } = recordingLog();
     const rules = Object.fromEntries(["failed"].map((rule) => [rule, [...services]]));
     const tower = carillon({

@@ -20,22 +20,22 @@ async function said(...processes: Parameters<typeof make>[0][]): Promise<(string
   return told;
 }
 
-test("where the server has alarms, nothing is said, whatever the worker has", async () => {
+test("if the server has alarms, no warning is logged, whatever alarms the worker has", async () => {
   expect(await said({ ...server, alarms }, worker, { ...worker, alarms })).toEqual([null, null, null]);
 });
 
-test("alarms that only the worker has are said to be in vain, by whichever comes second", async () => {
+test("alarms that only the worker has are logged as without effect by the process that starts second", async () => {
   expect(await said(worker, { ...server }, { ...worker, alarms })).toEqual([null, "info ", "warn node-2"]);
 });
 
-test("alarms that only the worker has are said to be in vain by the server that comes after it", async () => {
+test("alarms that only the worker has are logged as without effect by a server that starts after it", async () => {
   expect(await said({ ...worker, alarms }, server)).toEqual(["warn node-0", "warn node-0"]);
 });
 
-test("that another server has none is said by that one", async () => {
+test("a server without alarms logs a warning if another server has them", async () => {
   expect(await said({ ...server, alarms }, server)).toEqual([null, "warn node-1"]);
 });
 
-test("a cluster without any channel says once a process that nobody is told", async () => {
+test("in a cluster without channels, one process logs once that alarms are sent to no channel", async () => {
   expect(await said({}, worker)).toEqual(["info ", null]);
 });

@@ -74,8 +74,8 @@ afterAll(async () => {
 
 const second = () => stage.client("operator", stage.servers[1]);
 
-describe("alarms by the API", () => {
-  it("tell rules and channels as the node has them, without what is secret, and nothing where it has none", async () => {
+describe("alarms over the API", () => {
+  it("list the node's rules and channels without secrets, and are empty if the node has none", async () => {
     expect((await second().listAlarmChannels()).channels).toEqual([
       {
         name: "ops",
@@ -101,7 +101,7 @@ describe("alarms by the API", () => {
     });
   });
 
-  it("test a channel the way all messages go, and show each try, who made it and why it failed", async () => {
+  it("test a channel through the normal delivery path, and show each attempt with its node and error", async () => {
     // Only the leader checks rules and sends messages, so the node without channels is stopped.
     await stage.server.stop();
     stage.store = (await (stage.servers[1] as Carillon).open()).store;
@@ -127,7 +127,7 @@ describe("alarms by the API", () => {
   });
 });
 
-describe("alarms, known and silenced", () => {
+describe("acknowledging and silencing alarms", () => {
   // Replaces the node with alarms by one without: a leader with alarms would evaluate the rules at its own times and raise alarms itself.
   beforeAll(async () => {
     await (stage.servers[1] as Carillon).stop();
@@ -137,7 +137,7 @@ describe("alarms, known and silenced", () => {
     stage.store = (await tower.open()).store;
   });
 
-  it("are listed; what is acknowledged is told of no more until it is over and comes again", async () => {
+  it("lists open alarms; an acknowledged alarm sends nothing until it has cleared and is raised again", async () => {
     expect(await found("one", t)).toBe(1);
     expect(await found("two", t + 1_000)).toBe(0);
     const { items, next } = await second().listAlarms({ limit: 1 });
@@ -164,7 +164,7 @@ describe("alarms, known and silenced", () => {
     expect((await second().listAlarms({ task: "two" })).items).toMatchObject([{ acknowledged: null }]);
   });
 
-  it("a silence holds back what it names until it ends, and what is open then is told", async () => {
+  it("a silence holds back matching alarms until it ends, then sends those that are still open", async () => {
     t += 1_000_000;
     await look(t);
     t += 100_000;

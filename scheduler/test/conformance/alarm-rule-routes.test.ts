@@ -18,8 +18,8 @@ afterAll(async () => {
 const content = { kind: "queue" as const, more: 0, scope: { tasks: ["waits"] } };
 const admin = () => stage.client();
 
-describe("stored alarm rules by the API", () => {
-  it("are made at a place, read with an ETag, replaced from a version, and removed", async () => {
+describe("stored alarm rules over the API", () => {
+  it("are created with a Location, read with an ETag, replaced by version, and removed", async () => {
     const token = stage.tokens.admin;
     const made = await stage.ask("POST", "/v1/alarm-rules", {
       token,
@@ -55,13 +55,13 @@ describe("stored alarm rules by the API", () => {
     [{ ...content, scope: { tasks: [""] } }, "scope.tasks[0]"],
     [{ ...content, escalate: { after: "soon", channels: ["a"] } }, "escalate.after"],
     [{ ...content, nonsense: 1 }, "nonsense"],
-  ])("%j is refused, and says where: %s", async (body, path) => {
+  ])("%j is refused with its position: %s", async (body, path) => {
     const { tokens } = stage;
     const asked = await stage.ask("POST", "/v1/alarm-rules", { token: tokens.admin, body: { name: "wrong", ...body } });
     expect([asked.status, JSON.stringify(asked.body)]).toEqual([400, expect.stringContaining(path)]);
   });
 
-  it("are for admins of their namespace, and those of every namespace for admins of everything", async () => {
+  it("are for admins of the rule's namespace; rules for every namespace are for global admins", async () => {
     const theirs = stage.clientOf(await stage.token("admin", { where: ["theirs"] }));
     const made = await theirs.createAlarmRule({ name: "theirs/queue", ...content });
     await admin().createAlarmRule({ name: "ours/queue", ...content });

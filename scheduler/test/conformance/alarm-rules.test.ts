@@ -260,7 +260,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
   afterAll(() => rules.stage.close());
 
   it.each(cases)(
-    "find, do not find, and are clear again: $title",
+    "are raised, not raised, and cleared again: $title",
     async ({ title, content, begin, end, text, options }) => {
       const name = title.replaceAll(/\W+/g, "-");
       const of = (which: string) => `${name}.${which}`;
@@ -289,7 +289,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     },
   );
 
-  it("slots that the misfire policy gave up are found by a rule, too", async () => {
+  it("a rule also finds slots that the misfire policy skipped", async () => {
     const task = await rules.stage.task("given-up");
     await rules.create("given-up", { kind: "unfired" });
     await rules.look(rules.t);
@@ -298,7 +298,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     expect(await rules.alarms.open()).toMatchObject([{ rule: "given-up", subject: "given-up", count: 3 }]);
   });
 
-  it("a deadline that was forecast is told again once it is missed, and not a third time", async () => {
+  it("a forecast deadline is reported again once it is missed, and not a third time", async () => {
     const task = await rules.stage.task("report");
     await rules.create("by-noon", {
       kind: "deadline",
@@ -341,7 +341,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     ["the rule's namespace alone", { tasks: ["*scope-*"] }, ["scope-a", "scope-a_b", "scope-axb", "scope-c"]],
     ["every namespace", { tasks: ["*scope-d"], everywhere: true }, ["ours/scope-d"]],
     ["all of them at once", { tasks: ["scope-*"], groups: ["scoped"], labels: { team: "pay" } }, []],
-  ])("are of the tasks in their scope: %s", async (_, scope, found) => {
+  ])("apply to the tasks in their scope: %s", async (_, scope, found) => {
     await rules.stage.task("scope-a");
     await rules.stage.task("scope-axb");
     await rules.stage.task("scope-a_b", { group: "scoped" });
@@ -355,14 +355,14 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     expect(await rules.open_(), "a removed rule has no alarm").toEqual([]);
   });
 
-  it("of a namespace cover its tasks", async () => {
+  it("of a namespace apply to its tasks", async () => {
     await rules.stage.task("ours/scope-d", { group: "ours/x" });
     await rules.create("ours/unserved", { kind: "unserved" });
     await rules.look(rules.t);
     expect(await rules.open_()).toEqual(["ours/unserved ours/scope-d"]);
   });
 
-  it("send nothing in quiet hours, and what is still open at their end then", async () => {
+  it("send nothing in quiet hours, and send alarms that are still open when these end", async () => {
     const [ends, stays] = [await rules.stage.task("quiet-ends"), await rules.stage.task("quiet-stays")];
     await rules.create("quiet", {
       kind: "queue",
@@ -388,7 +388,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     await rules.gone(stays);
   });
 
-  it("escalate an incident once that lasts and that nobody acknowledged, and tell its end there, too", async () => {
+  it("escalate an unacknowledged incident once if it lasts, and report its end to the same channel", async () => {
     const task = await rules.stage.task("escalates");
     const escalate = { after: "15m", channels: ["boss", "ops"] };
     await rules.create("escalates", { kind: "queue", more: 0, channels: ["ops"], escalate });
@@ -406,7 +406,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     await rules.gone(task);
   });
 
-  it("that are turned off end their alarms without a message; two that look at once tell once", async () => {
+  it("that are disabled end their alarms without a message; two concurrent evaluations send one message", async () => {
     const task = await rules.stage.task("off");
     await rules.stage.enqueue(task, { dueMs: rules.t });
     const content: RuleContent = { kind: "queue", more: 0, channels: ["ops"] };
@@ -422,7 +422,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     await rules.gone(task);
   });
 
-  it("that the leading node cannot read raise an alarm themselves, and keep no other rule from being evaluated", async () => {
+  it("that the leader cannot parse raise an alarm themselves, and do not block other rules", async () => {
     const task = await rules.stage.task("other");
     await rules.stage.enqueue(task, { dueMs: rules.t });
     await rules.create("a-newer", { kind: "ended", channels: ["ops"] });
@@ -443,7 +443,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     ]);
   });
 
-  it("have versions, which a rule of the same name continues; each change is in the audit", async () => {
+  it("have versions, which continue in a new rule of the same name; each change is in the audit log", async () => {
     const { alarms } = rules;
     const content: RuleContent = { kind: "ended" };
     expect(await rules.create("kept", content)).toMatchObject({ name: "kept", version: 1, content, author: "test" });

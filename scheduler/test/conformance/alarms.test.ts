@@ -54,7 +54,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  it("10,000 failures at once are one message a channel, then one summary, then one all-clear", async () => {
+  it("10,000 failures at once send one message per channel, then one summary, then one all-clear", async () => {
     const [one, two] = [await stage.task("one"), await stage.task("two")];
     await end(one, "failed", 3);
     const t = stage.nowMs;
@@ -99,7 +99,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     for (let ms = 140_000; ms < 400_000; ms += 30_000) expect(await look(t + ms)).toBe(0);
   });
 
-  it("a task that failed and has succeeded since is told, and told to be over, also where nobody looked in between", async () => {
+  it("a task that failed and then succeeded is reported and cleared, even without an evaluation in between", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const t = stage.nowMs + 500_000;
     const task = await stage.task("recovers");
@@ -122,7 +122,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await stage.rows("delete from $s.alarm_outbox");
   });
 
-  it("two that look at once write each message once; a failure among others is told as exhausted when it had tries", async () => {
+  it("concurrent evaluations write each message once; a failure after several attempts is reported as exhausted", async () => {
     const t = stage.nowMs + 1_000_000;
     const [tried, lost] = [await stage.task("tried"), await stage.task("lost-before")];
     for (const task of [tried, lost]) await end(task, "failed", 1, t);
@@ -138,7 +138,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect(await written("exhausted"), "of one alone").toEqual(["ops raised 1", "mail raised 1"]);
   });
 
-  it("finds what is overdue, unplanned, stuck, late and leaderless, and each that is over", async () => {
+  it("detects overdue, unplanned, stuck, late and leaderless conditions, and the end of each", async () => {
     const t = stage.nowMs;
     const task = await stage.task("waits", { timeout: "1s" });
     const planned = await stage.task("planned", { schedule: every("1h") });
@@ -181,7 +181,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await written("leaderless")).slice(2)).toEqual(["ops cleared 1", "mail cleared 1"]);
   });
 
-  it("slots that the misfire policy gave up are found where failures are not looked for", async () => {
+  it("slots that the misfire policy skipped are reported even if failures are not evaluated", async () => {
     const t = stage.nowMs + 2_000_000;
     await look(t, ["unfired"]);
     const { taskId } = await stage.task("given-up");
@@ -197,32 +197,29 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     ["claimed-too-late", {}, 10],
     // The task allows one run at a time: the first run may start late, so only the other nine are given up.
     ["waiting-for-a-place", { overlap: "queue" }, 9],
-  ] as const)(
-    "slots that were given up after they were planned are found as well: %s",
-    async (name, options, count) => {
-      const misfire = { policy: "skip", after: "1s" } as const;
-      const task = await stage.task(name, { group: name, schedule: every("1s"), misfire, ...options });
-      expect(await stage.plan([task], sessionId, stage.nowMs + 10_000)).toBe(10);
-      await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [task.taskId]);
-      const t = stage.nowMs + 3_000_000;
-      await look(t, ["unfired"]);
-      const started = await stage.claim(sessionId, [task], t);
-      expect(started).toHaveLength(10 - count);
-      const ends = started.map((run) => settlement(run, succeededVerdict, t));
-      await stage.store.claims.settle(sessionId, ends, t);
-      await stage.store.plans.admitHeld(t, t);
-      expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({
-        missed: count,
-        skipped: 0,
-      });
-      await look(t, ["unfired"]);
-      expect(await open()).toContainEqual(["unfired", name, count]);
-      await look(t + 100_000, ["unfired"]);
-      await look(t + 200_000, ["unfired"]);
-    },
-  );
+  ] as const)("slots that were skipped after planning are reported too: %s", async (name, options, count) => {
+    const misfire = { policy: "skip", after: "1s" } as const;
+    const task = await stage.task(name, { group: name, schedule: every("1s"), misfire, ...options });
+    expect(await stage.plan([task], sessionId, stage.nowMs + 10_000)).toBe(10);
+    await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [task.taskId]);
+    const t = stage.nowMs + 3_000_000;
+    await look(t, ["unfired"]);
+    const started = await stage.claim(sessionId, [task], t);
+    expect(started).toHaveLength(10 - count);
+    const ends = started.map((run) => settlement(run, succeededVerdict, t));
+    await stage.store.claims.settle(sessionId, ends, t);
+    await stage.store.plans.admitHeld(t, t);
+    expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({
+      missed: count,
+      skipped: 0,
+    });
+    await look(t, ["unfired"]);
+    expect(await open()).toContainEqual(["unfired", name, count]);
+    await look(t + 100_000, ["unfired"]);
+    await look(t + 200_000, ["unfired"]);
+  });
 
-  it("a second task whose slots are not planned is told while the first one's incident goes on", async () => {
+  it("a second task with unplanned slots is reported while the first one's incident is open", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const [one, two] = [
       await stage.task("unplanned", { schedule: every("1h") }),
@@ -240,7 +237,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
       await stage.store.tasks.remove(name, { author: "", reason: "", nowMs: later });
   });
 
-  it("a rule that is turned off has nothing open, and tells anew when it is turned on again", async () => {
+  it("a disabled rule has no open alarms, and reports again once it is enabled", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     await stage.rows("delete from $s.alarm_incident where rule = 'late'");
     const t = stage.nowMs + 3_000_000;
@@ -257,7 +254,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect(await written("late")).toEqual(["ops raised 1", "mail raised 1", "ops raised 1", "mail raised 1"]);
   });
 
-  it("what failed under a silence is told, and named, when the silence ends", async () => {
+  it("failures during a silence are reported by name when the silence ends", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const t = stage.nowMs + 4_000_000;
     const { alarms } = stage.store;
@@ -322,7 +319,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t2 + 800_000, ["late"]);
   });
 
-  it("of one rule a channel gets everything in its order: what comes later waits until it is sent or given up", async () => {
+  it("a channel gets a rule's messages in order: later ones wait until the first is sent or given up", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const t = stage.nowMs + 5_000_000;
     await stage.rows(
@@ -354,7 +351,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     return t;
   };
 
-  it("a message that nobody sends any more is given up, and forgotten a week later", async () => {
+  it("a message that no process can send is given up, and deleted a week later", async () => {
     const t = await onlyMessage("gone");
     await look(t + 86_400_000, []);
     expect(await stage.store.alarms.outbox(1)).toMatchObject([{ nextMs: t }]);
@@ -365,7 +362,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect(await stage.store.alarms.outbox(1)).toEqual([]);
   });
 
-  it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
+  it("a message taken by a process that died is taken again once its lease ends, and not before", async () => {
     const t = await onlyMessage("ops");
     const { alarms } = stage.store;
     const [taken, others] = await Promise.all([
@@ -444,7 +441,7 @@ describe("alarms of a cluster", () => {
     await stage.close();
   });
 
-  it("reach a signed webhook and a mail server, are tried again when refused, and end with one all-clear", async () => {
+  it("reach a signed webhook and a mail server, are retried when refused, and end with one all-clear", async () => {
     receiver.status = 500;
     const tower = await start();
     await until(

@@ -6,7 +6,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("what is enqueued is announced to the other processes, $title", (server) => {
+describe.each(everyPostgres())("announcing enqueued runs to other processes, $title", (server) => {
   let stage: Stage;
   let task: TaskRecord;
   let here: Store;
@@ -39,7 +39,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     await until("a later signal", () => heard.slice(before).some(({ kind }) => kind === "tasks"));
   };
 
-  it("what is due soon, with its time and whatever its form", async () => {
+  it("announces runs that are due soon with their due time, for every kind of enqueue", async () => {
     await enqueue(5);
     await until("the first", () => ready().length === 1);
     await enqueue(7, "a key");
@@ -55,7 +55,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     expect(ready()).toEqual([5, 7, 8]);
   });
 
-  it("what is due tomorrow, to nobody: the pulse tells of it in time", async () => {
+  it("does not announce runs that are due tomorrow: the heartbeat reports them in time", async () => {
     await enqueue(86_400_000);
     await enqueue(1);
     await until("what is due now", () => ready().length > 0);
@@ -63,7 +63,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     expect(ready()).toEqual([1]);
   });
 
-  it("many that come one by one in a few signals, the last of them too", async () => {
+  it("announces many single enqueues in a few signals, including the last enqueue", async () => {
     const before = await stage.one<{ at: number }>("select extract(epoch from clock_timestamp()) * 1000 as at");
     for (let n = 300; n > 0; n--) await enqueue(n);
     await until("the earliest", () => ready().includes(1));
@@ -72,7 +72,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     expect(ready().length).toBeLessThanOrEqual(1 + (Number(after.at) - Number(before.at)) / 3 + 1);
   });
 
-  it("what a caller's transaction makes, when that is committed, and nothing when it is not", async () => {
+  it("announces runs of the caller's transaction after it commits, and none if it rolls back", async () => {
     const client = await stage.sql.connect();
     const enqueueIn = (dueIn: number) =>
       here.runs.enqueueIn(client, stage.write(task, { dueMs: stage.nowMs + dueIn }), stage.nowMs);
@@ -91,7 +91,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     expect(ready()).toEqual([2]);
   });
 
-  it("before the process closes its store", async () => {
+  it("announces them before the process closes its store", async () => {
     const store = await openPostgres({ url: server.url, schema: stage.schema });
     const client = await stage.sql.connect();
     await client.query("begin");

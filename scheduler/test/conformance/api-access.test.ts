@@ -19,7 +19,7 @@ const asked = (routeId: (typeof routeIds)[number]) => {
 };
 
 describe("every route", () => {
-  test("refuses whoever shows nothing, nonsense, an expired or a revoked token, or a worker key", async () => {
+  test("refuses a missing, malformed, expired or revoked token, and a worker key", async () => {
     const key = await stage.key("worker");
     const expired = await stage.token("admin", { expiresMs: 2 });
     const revoked = await stage.token("admin");
@@ -46,7 +46,7 @@ describe("every route", () => {
       .filter((role) => !hasRole(role, shapeOf(routeId).policy as Role) && shapeOf(routeId).policy !== "signed-in")
       .map((role) => [routeId, role] as const),
   );
-  test("refuses a lesser role than its own", async () => {
+  test("refuses a role below the required one", async () => {
     expect(lesser.length).toBeGreaterThan(30);
     for (const [routeId, role] of lesser) {
       const given = { ...asked(routeId), token: stage.tokens[role] };
@@ -55,7 +55,7 @@ describe("every route", () => {
     }
   });
 
-  test("refuses a token that is narrowed to something else", async () => {
+  test("refuses a token whose scope is something else", async () => {
     const other = { tasks: "runs", runs: "tasks" } as Record<string, "runs" | "tasks">;
     const tokens = new Map<string, string>();
     for (const routeId of closed) {
@@ -74,7 +74,7 @@ describe("every route", () => {
     }
   });
 
-  test("lets its own role in, so that the refusals above are for the role", async () => {
+  test("admits the required role, so that the refusals above are due to the role", async () => {
     for (const routeId of closed) {
       const shape = shapeOf(routeId);
       if (shape.event || writes(shape)) continue;
@@ -84,7 +84,7 @@ describe("every route", () => {
     }
   });
 
-  test("lets viewers of everything read the metrics, and nobody of a namespace alone", async () => {
+  test("lets global viewers read the metrics, but not users of a single namespace", async () => {
     const scrape = async (token: string) => {
       const headers = { authorization: `Bearer ${token}` };
       return (await fetch(`${stage.urlOf()}/metrics`, { headers })).status;
@@ -99,7 +99,7 @@ describe("every route", () => {
     expect(await scrape(await stage.token("viewer", { expiresMs: 1 }))).toBe(401);
   });
 
-  test("has strict headers, and refuses what the API does not have", async () => {
+  test("has strict headers, and refuses unknown paths and methods", async () => {
     const { headers, body, status } = await stage.ask("GET", "/v1/nothing");
     expect([status, body.code]).toEqual([404, "ROUTE_UNKNOWN"]);
     const wrong = await stage.ask("POST", "/v1/tasks/a%2Fb", { token: stage.tokens.viewer });
@@ -127,7 +127,7 @@ describe("every route", () => {
 });
 
 describe("a request", () => {
-  test("takes no credential from the address", async () => {
+  test("cannot pass a credential in the URL", async () => {
     for (const name of ["token", "access_token", "key", "authorization"]) {
       const { status, body } = await stage.ask("GET", `/v1/tasks?${name}=${stage.tokens.admin}`);
       expect([name, status, body.code]).toEqual([name, 401, "SIGN_IN_NEEDED"]);
@@ -162,7 +162,7 @@ describe("a request", () => {
     ["chunks in an encoding that is none", ["transfer-encoding: chunked, identity"]],
     ["a space before the colon", ["content-length : 2"]],
   ])(
-    "with %s is refused, and its connection is closed: nobody takes a part of it for the next one",
+    "with %s is refused and its connection is closed, so that no part of it is read as another request",
     async (_, heads) => {
       const next = "GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
       const answers = (await raw([...signIn, ...heads], `{}${next}`)).match(/^HTTP\/1\.1 \d+/gm);
@@ -170,14 +170,14 @@ describe("a request", () => {
     },
   );
 
-  test("is not sent back: there is no TRACE", async () => {
+  test("is never echoed: there is no TRACE", async () => {
     const answer = await raw(["TRACE /v1/me HTTP/1.1", "cookie: carillon=secret"]);
     expect(answer).toMatch(/^HTTP\/1\.1 40[45] /);
     expect(answer).not.toContain("carillon=secret");
   });
 
   test.each(["limit=1&limit=2", "state=running&limit=1&state=queued&limit=1"])(
-    "that gives a parameter of one value twice is refused: %s",
+    "that repeats a single-valued parameter is refused: %s",
     async (query) => {
       const { status, body } = await stage.ask("GET", `/v1/runs?${query}`, { token: stage.tokens.viewer });
       expect([status, body.code, body.detail]).toEqual([400, "REQUEST_INVALID", expect.stringContaining("limit")]);

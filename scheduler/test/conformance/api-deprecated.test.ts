@@ -28,7 +28,7 @@ const headersOf = async (path: string, token?: string) => {
   return [headers.get("deprecation"), headers.get("sunset")];
 };
 
-test("each answer of a deprecated route says since when, and from when on the route may be gone: a year later", async () => {
+test("each response of a deprecated route states its deprecation date and its removal date, a year later", async () => {
   const said = ["@1893628800", "Fri, 03 Jan 2031 00:00:00 GMT"];
   expect(new Date(1_893_628_800_000).toISOString()).toBe("2030-01-03T00:00:00.000Z");
   for (const path of ["/v1/me", "/v1/events"]) {
@@ -38,7 +38,7 @@ test("each answer of a deprecated route says since when, and from when on the ro
   expect(await headersOf("/v1/tasks", stage.tokens.viewer)).toEqual([null, null]);
 });
 
-test("the OpenAPI page says so, and what to use instead", async () => {
+test("the OpenAPI document marks deprecated routes and names the replacement", async () => {
   const { paths } = (await stage.ask("GET", "/v1/openapi.json")).body;
   const { get } = paths["/v1/me"];
   expect(get).toMatchObject({

@@ -67,8 +67,8 @@ async function cancelled(task: string): Promise<number> {
   return run;
 }
 
-describe("events of runs over HTTP", () => {
-  test("tell what the query asks for, and go on behind Last-Event-ID, also before the first event", async () => {
+describe("run events over HTTP", () => {
+  test("match the query, and continue after Last-Event-ID, even before the first event", async () => {
     const token = stage.tokens.viewer;
     const all = await follow(token);
     const [ofOne, failures] = [await follow(token, "?task=theirs/one"), await follow(token, "?type=run.failed")];
@@ -96,7 +96,7 @@ describe("events of runs over HTTP", () => {
     }
   });
 
-  test("of another namespace are never sent, not even behind another caller's cursor", async () => {
+  test("of another namespace are never sent, even after a cursor from another caller", async () => {
     const everything = await follow(stage.tokens.admin);
     const [theirs, ours] = [await follow(stranger), await follow(stranger, "?namespace=ours")];
     const [foreign, own] = [await cancelled("ours/settle"), await cancelled("theirs/one")];
@@ -111,7 +111,7 @@ describe("events of runs over HTTP", () => {
     expect([refused.status, refused.body.code]).toEqual([403, "ACCESS_DENIED"]);
   });
 
-  test("behind a cursor that is none, or that is too old, are refused", async () => {
+  test("after an invalid or expired cursor are refused", async () => {
     const token = stage.tokens.viewer;
     const ask = (after: string) => stage.ask("GET", `/v1/events/runs?after=${after}`, { token });
     expect((await ask("nonsense")).body).toMatchObject({ code: "OPTION_INVALID" });

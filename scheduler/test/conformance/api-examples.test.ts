@@ -19,12 +19,12 @@ const without: Partial<Record<RouteId, string>> = {
 };
 const told = Object.keys(examples) as RouteId[];
 
-describe("the examples of the OpenAPI page", () => {
-  test("are of every route, but for those with a reason", () => {
+describe("the examples of the OpenAPI document", () => {
+  test("cover every route, except those with a stated reason", () => {
     expect([...told, ...Object.keys(without)].sort()).toEqual([...routeIds].sort());
   });
 
-  test("are as the contract has them", () => {
+  test("match the contract", () => {
     for (const routeId of told) {
       const { answer } = shapeOf(routeId);
       const shown = examples[routeId]?.answer;
@@ -32,7 +32,7 @@ describe("the examples of the OpenAPI page", () => {
     }
   });
 
-  test.each(told)("%s: the server answers as the example says", async (routeId) => {
+  test.each(told)("%s: the server answers as in the example", async (routeId) => {
     const { answer, status } = shapeOf(routeId);
     await stage.happens(routeId);
     const asked = await stage.request(routeId);

@@ -59,7 +59,7 @@ const again = new Set<RouteId>(["defineTask", "planBundle", "applyBundle"]);
 const leaks = /node_modules|\.ts:\d|at \w+ \(|select |insert into|syntax error|pg_|of undefined|of null/i;
 
 describe("every route", () => {
-  test("takes anything in every place of a request without a bug, and tells nothing of itself", async () => {
+  test("handles any value in every part of a request without an internal error, and discloses no internals", async () => {
     const asked: { routeId: RouteId; line: { path: string; body?: unknown }; what: unknown }[] = [];
     for (const routeId of routeIds) {
       const shape = shapeOf(routeId);
@@ -118,7 +118,7 @@ describe("every route", () => {
     expect(await stage.rows("select count(*) > 0 as there from $s.task")).toEqual([{ there: true }]);
   });
 
-  test("keeps a key __proto__ as any other key of a JSON value, whichever way it comes", async () => {
+  test("keeps a key __proto__ like any other key of a JSON value, in every input", async () => {
     const text = '{"__proto__":{"x":1},"b":[{"__proto__":null}],"constructor":{"prototype":{"x":1}}}';
     const value = JSON.parse(text);
     const kept = (read: unknown) => sortedJson(read);
@@ -155,7 +155,7 @@ describe("every route", () => {
     expect(({} as { x?: number }).x).toBeUndefined();
   });
 
-  test("gives back what can be kept as it came, and refuses what cannot", async () => {
+  test("returns storable values unchanged, and refuses values that cannot be stored", async () => {
     const api = stage.client();
     for (const [n, text] of texts.entries()) {
       const task = `kept-${n}`;
@@ -201,8 +201,8 @@ describe("every route", () => {
   });
 });
 
-describe("guesses", () => {
-  test("at tokens cost the store next to nothing soon, and hold up nobody who has a good one", async () => {
+describe("guessing tokens", () => {
+  test("soon costs the store almost nothing, and does not slow down holders of valid tokens", async () => {
     const from = (n: number) => ({ "x-forwarded-for": `10.9.${n}.1` });
     const server = await stage.serve({ behindProxy: true });
     const wrong = stage.tokens.admin.replace(/.{43}$/, "a".repeat(43));

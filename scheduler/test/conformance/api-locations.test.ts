@@ -56,26 +56,29 @@ const requests = (): Partial<Record<RouteId, Request>> => ({
 
 const makes = routeIds.filter((routeId) => [201, 202].includes(shapeOf(routeId).status ?? 200));
 
-test("every route that makes something that can be read says where, or there is a reason why not", () => {
+test("every route that creates a readable resource has a Location, or a stated reason for having none", () => {
   const told = makes.filter((routeId) => shapeOf(routeId).makes);
   expect([...told, ...Object.keys(without)].sort()).toEqual([...makes].sort());
   expect(Object.keys(requests()).sort()).toEqual([...told].sort());
 });
 
-test.each(makes.filter((routeId) => shapeOf(routeId).makes))("what %s made is at its Location", async (routeId) => {
-  const { method, status, makes } = shapeOf(routeId);
-  const { path, body, by } = requests()[routeId] as Request;
-  const who: AskOptions = by === "cookie" ? { headers: { cookie, ...own() } } : { token: stage.tokens.admin };
-  const made = await stage.ask(method, path, { ...who, body }, server);
-  expect([made.status, made.body]).toEqual([status, expect.any(Object)]);
-  const location = made.headers.get("location") as string;
-  expect(location).toMatch(/^\/v1\/[\w/%.-]+$/);
-  const read = await stage.ask("GET", location, who, server);
-  expect(read.status).toBe(200);
-  for (const field of Object.values(makes?.places ?? {})) expect(read.body[field]).toBe(made.body[field]);
-});
+test.each(makes.filter((routeId) => shapeOf(routeId).makes))(
+  "the resource made by %s is at its Location",
+  async (routeId) => {
+    const { method, status, makes } = shapeOf(routeId);
+    const { path, body, by } = requests()[routeId] as Request;
+    const who: AskOptions = by === "cookie" ? { headers: { cookie, ...own() } } : { token: stage.tokens.admin };
+    const made = await stage.ask(method, path, { ...who, body }, server);
+    expect([made.status, made.body]).toEqual([status, expect.any(Object)]);
+    const location = made.headers.get("location") as string;
+    expect(location).toMatch(/^\/v1\/[\w/%.-]+$/);
+    const read = await stage.ask("GET", location, who, server);
+    expect(read.status).toBe(200);
+    for (const field of Object.values(makes?.places ?? {})) expect(read.body[field]).toBe(made.body[field]);
+  },
+);
 
-test("a repeated request has the Location of the first answer; a run that the key found has the run's", async () => {
+test("a repeated request has the first answer's Location; an enqueue whose key matched has the existing run's", async () => {
   const ask = (idempotencyKey: string) =>
     stage.ask("POST", "/v1/tasks/there/runs", {
       token: stage.tokens.operator,
@@ -89,7 +92,7 @@ test("a repeated request has the Location of the first answer; a run that the ke
     expect([status, headers.get("location")]).toEqual([201, `/v1/runs/${first.body.run}`]);
 });
 
-test("an answer that makes nothing has no Location, and a refusal has none", async () => {
+test("an answer that creates nothing has no Location, and neither has a refusal", async () => {
   const token = stage.tokens.admin;
   const paused = await stage.ask("POST", "/v1/tasks/there/pause", { token, body: {} });
   const refused = await stage.ask("PUT", "/v1/tasks/there", { token, body: { options: {} } });

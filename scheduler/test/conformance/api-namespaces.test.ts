@@ -162,7 +162,7 @@ async function ask(routeId: RouteId, there: boolean, token: string) {
 }
 
 describe("with the credentials of another namespace", () => {
-  test("every route refuses, leaves out or knows nothing, and what is there is answered as what is not", async () => {
+  test("every route refuses, omits or finds nothing, and answers alike whether or not the object exists", async () => {
     const before = (await admin.listAudit({ limit: 1 })).items[0]?.entry;
     const seen = new Set<string>();
     for (const routeId of closed) {
@@ -197,7 +197,7 @@ describe("with the credentials of another namespace", () => {
     expect(after.map(({ act, about }) => [act, about])).toEqual([["create", "token"]]);
   });
 
-  test("and a lesser role in the right one, nothing that it does not allow", async () => {
+  test("a lesser role in the right namespace allows only what that role may do", async () => {
     const viewer = await stage.token("viewer", { where: ["ours"] });
     const editor = await stage.token("editor", { where: ["ours"] });
     for (const routeId of closed) {
@@ -211,7 +211,7 @@ describe("with the credentials of another namespace", () => {
     }
   });
 
-  test("live events tell of no run elsewhere", async () => {
+  test("live events contain no run of other namespaces", async () => {
     const over = new AbortController();
     const heard: string[] = [];
     const follow = async (by: Client) => {
@@ -241,8 +241,8 @@ describe("with the credentials of another namespace", () => {
   });
 });
 
-describe("in one's own namespace", () => {
-  test("one does what one's role allows, and lists show no more", async () => {
+describe("with credentials of the same namespace", () => {
+  test("a caller can do what its role allows, and lists contain nothing else", async () => {
     const options = { command: { argv: ["/usr/bin/true"] } };
     for (const task of ["theirs/one", "theirs/two"]) await theirs.createTask({ task, options });
     await theirs.editTask({ task: "theirs/one", options: { priority: 3 } });
@@ -265,7 +265,7 @@ describe("in one's own namespace", () => {
     expect(await theirs.getMe()).toMatchObject({ role: null, grants: [{ namespace: "theirs", role: "admin" }] });
   });
 
-  test("an operator silences a task and takes it back; one that is about more is everyone's", async () => {
+  test("an operator can silence a task and end that silence, but not a silence beyond its namespace", async () => {
     const operator = stage.clientOf(await stage.token("operator", { where: ["theirs"] }));
     const viewer = stage.clientOf(await stage.token("viewer", { where: ["theirs"] }));
     const { silence } = await operator.silenceAlarms({ task: "theirs/one", for: "1h" });
@@ -279,7 +279,7 @@ describe("in one's own namespace", () => {
     await admin.endSilence({ silence: whole.silence });
   });
 
-  test("a worker that serves others too is shown with one's own groups and tasks alone", async () => {
+  test("a worker shared with other namespaces is shown with the caller's groups and tasks only", async () => {
     const key = await stage.key("both", ["ours/gpu", "theirs/gpu"]);
     const tasks = ["ours/settle", "theirs/one"];
     const session = await stage.join(key, { name: "shared-worker", groups: ["ours/gpu", "theirs/gpu"], tasks });
@@ -289,7 +289,7 @@ describe("in one's own namespace", () => {
     await stage.poll(key, { session, leave: true });
   });
 
-  test("what acts on many is narrowed to where one may act, for as long as it goes on", async () => {
+  test("a bulk operation is limited to the caller's namespaces for as long as it runs", async () => {
     expect(await theirs.previewOperation({ kind: "pause", filter: { all: true } })).toMatchObject({ total: 3 });
     const { operation, filter } = await theirs.beginOperation({ kind: "pause", filter: { matching: "*t*" } });
     expect(filter).toEqual({ matching: "*t*", namespaces: ["theirs"] });
@@ -304,7 +304,7 @@ describe("in one's own namespace", () => {
     expect(total).toBe(3);
   });
 
-  test("a task may use what is everyone's, and nothing of another namespace", async () => {
+  test("a task may use global objects, and none of another namespace", async () => {
     const options = { command: { argv: ["/usr/bin/true"] }, group: "shared" };
     await theirs.createTask({ task: "theirs/uses", options });
     for (const foreign of [{ group: "ours/gpu" }, { calendar: { name: "ours/bank" } }, { after: "ours/settle" }]) {
@@ -319,8 +319,8 @@ describe("in one's own namespace", () => {
   });
 });
 
-describe("a token for some namespaces", () => {
-  test("is good there and nowhere else, whatever its user is, and makes none for more", async () => {
+describe("a token for certain namespaces", () => {
+  test("is valid in those namespaces only, whatever its user may do, and cannot create a wider token", async () => {
     const { secret } = await admin.createToken({ name: "ci", namespaces: ["ours"], role: "editor" });
     const narrow = stage.clientOf(secret);
     expect(await narrow.getMe()).toMatchObject({ role: null, grants: [{ namespace: "ours", role: "editor" }] });
@@ -336,7 +336,7 @@ describe("a token for some namespaces", () => {
     });
   });
 
-  test("and grants are given by an admin of everything, one a namespace, and hold from the next request on", async () => {
+  test("grants are given by a global admin, one per namespace, and apply from the next request on", async () => {
     const password = "eleven bells at noon";
     const grants = [{ namespace: "ours", role: "viewer" as const }];
     const user = await admin.createUser({ name: "gil", password, role: null, grants });

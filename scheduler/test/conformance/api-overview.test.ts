@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("the tasks that fire next are told by time, without those that are paused or fire by hand", async () => {
+test("upcoming fires are listed by time, without paused and manual tasks", async () => {
   await stage.task("yearly", { schedule: cron("0 0 1 1 *") });
   await stage.task("often", { schedule: every("10m") });
   await stage.task("by-hand");
@@ -27,7 +27,7 @@ test("the tasks that fire next are told by time, without those that are paused o
   expect((await api.listComing({ count: 1 })).coming).toEqual([coming[0]]);
 });
 
-test("a timeline tells what fires in each minute, what is meant by it, and how to spread it", async () => {
+test("a timeline shows the fires of each minute, explains crowded minutes, and suggests how to spread them", async () => {
   const shared = { matching: "meets-*", days: 2 };
   for (const name of ["meets-a", "meets-b", "meets-c"]) await stage.task(name, { schedule: cron("0 3 * * *") });
   await stage.task("meets-often", { schedule: every("20s") });
@@ -63,7 +63,7 @@ test("a timeline tells what fires in each minute, what is meant by it, and how t
   expect((await theirs.getTimeline({})).foretold).toBe(0);
 });
 
-test("a timeline that is kept is not shown once a change comes to light, whatever time that bears", async () => {
+test("a cached timeline is not served after a change is found, whatever the change's timestamp", async () => {
   const shared = { matching: "shows-*", days: 1 };
   await stage.task("shows-a", { schedule: cron("0 3 * * *") });
   expect((await api.getTimeline(shared)).paused).toBe(0);
@@ -72,7 +72,7 @@ test("a timeline that is kept is not shown once a change comes to light, whateve
   expect((await api.getTimeline(shared)).paused).toBe(1);
 });
 
-test("the last runs of several tasks come in one answer, the newest first, and of no task none", async () => {
+test("the latest runs of several tasks come in one answer, newest first, and are empty for tasks without runs", async () => {
   await stage.task("one");
   await stage.task("two");
   const key = await stage.key("worker");
@@ -107,7 +107,7 @@ test("the last runs of several tasks come in one answer, the newest first, and o
   }
 });
 
-test("a calendar is compared before it is stored, and one that loses most of its coming holidays is kept", async () => {
+test("a calendar update is compared first, and refused if it would lose most of the upcoming holidays", async () => {
   const days = { zone: "UTC", weekend: [0, 6], holidays: ["2029-01-01", "2030-12-25"] };
   await api.setCalendar({ calendar: "de", ...days }, { ifVersion: 0 });
   const fewer = { calendar: "de", ...days, holidays: [] };
@@ -167,7 +167,7 @@ test("a calendar is compared before it is stored, and one that loses most of its
   await expect(api.compareCalendar(fewer)).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
 });
 
-test("a change that names a version is refused when another is there, or where no version is heeded", async () => {
+test("a change with If-Match is refused if the version differs, or if the route supports no versions", async () => {
   await stage.task("dated", { slotPayload: 1 });
   const { version } = await api.getTask({ task: "dated" });
   await api.editTask({ task: "dated", options: { description: "edited" } }, { ifVersion: version });
@@ -180,7 +180,7 @@ test("a change that names a version is refused when another is there, or where n
   await expect(api.getTask({ task: "dated" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
 });
 
-test("what a removed task left is listed by its name", async () => {
+test("the runs and slots of a removed task are listed by its name", async () => {
   await stage.task("former", { slotPayload: 1 });
   const { run } = await api.runTask({ task: "former" });
   await api.removeTask({ task: "former" });
@@ -192,7 +192,7 @@ test("what a removed task left is listed by its name", async () => {
     await expect(api[list]({ task: "formr" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
 });
 
-test("a task may have more schedules, which are tasks of their own", async () => {
+test("a task may have several schedules, each of which is a task of its own", async () => {
   const daily = { type: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" } as const;
   await stage.task("digest", { slotPayload: "all", retry: 4 });
   const options = { of: "digest", schedule: daily, slotPayload: { tenant: 7 } };

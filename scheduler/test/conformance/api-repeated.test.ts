@@ -19,7 +19,7 @@ describe("a request with an idempotency key", () => {
     stage.ask("POST", "/v1/tasks/once/runs", { token, headers, body });
   beforeAll(() => stage.task("once", { group: "nobody" }));
 
-  test("is done once, however often it comes, and answered as the first time", async () => {
+  test("is executed once, however often it is repeated, and gets the first answer again", async () => {
     const headers = { "idempotency-key": "k-1" };
     const answers = await Promise.all(Array.from({ length: 5 }, () => post(headers)));
     for (const { status, body } of answers) if (status !== 201) expect(body.code).toBe("IDEMPOTENCY_BUSY");
@@ -33,7 +33,7 @@ describe("a request with an idempotency key", () => {
     expect((await post({ "idempotency-key": "with space" })).status).toBe(400);
   });
 
-  test("finds the run that was made by whoever died before it could answer", async () => {
+  test("finds the run that an earlier request made before its server died unanswered", async () => {
     const headers = { "idempotency-key": "k-2" };
     const made = await post(headers);
     // Simulates a node that died after the commit of the run and before that of the stored response.
@@ -46,7 +46,7 @@ describe("a request with an idempotency key", () => {
     expect((await post(headers)).body).toMatchObject({ code: "IDEMPOTENCY_BUSY" });
   });
 
-  test("whose end is not known goes on with the runs that it drew, for as long as an answer is kept", async () => {
+  test("whose result is unknown reuses its reserved run numbers, for as long as answers are kept", async () => {
     const repeated = new Repeated(stage.store.answers, silentLog);
     const who = { kind: "user", userId: 1, user: "ann", token: null, role: null, grants: [] } as const;
     const request = { route: "runTask", given: {}, ifVersion: null };
@@ -73,7 +73,7 @@ describe("a request with an idempotency key", () => {
     expect(drawn[1]).toEqual(drawn[0]);
   });
 
-  test("begins one operation, and is free again where nothing was done", async () => {
+  test("begins one operation, and frees its key if no change was made", async () => {
     const begin = (filter: object, idempotencyKey: string) =>
       api.beginOperation({ kind: "cancel", filter, reason: "bulk" }, { idempotencyKey });
     await expect(begin({}, "k-3")).rejects.toMatchObject({ code: "FILTER_EMPTY" });

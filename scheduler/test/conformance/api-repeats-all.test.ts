@@ -17,14 +17,14 @@ afterAll(() => stage.close());
 const told = Object.keys(examples) as RouteId[];
 const audited = async () => (await stage.rows("select count(*)::int as n from $s.audit"))[0]?.n;
 
-test("every changing route has an example, and takes a key unless it only reads or has no caller yet", () => {
+test("every changing route has an example, and takes an idempotency key unless it only reads or has no caller", () => {
   const changing = routeIds.filter((routeId) => writes(shapeOf(routeId)));
   expect(changing.filter((routeId) => !told.includes(routeId))).toEqual([]);
   const reading = ["planBundle", "compareCalendar", "checkPayload", "previewOperation"];
   expect(changing.filter((routeId) => !isKept(shapeOf(routeId))).sort()).toEqual([...reading, "signIn"].sort());
 });
 
-describe("with a condition that does not hold, and twice with one key", () => {
+describe("a route with a failing If-Match condition, and twice with one idempotency key", () => {
   test.each(told)("%s", async (routeId) => {
     const shape = shapeOf(routeId);
     await stage.happens(routeId);

@@ -10,7 +10,7 @@ afterAll(() => stage.close());
 
 const linesOf = (request: string) => stage.lines.filter(({ fields }) => fields.request === request);
 
-test("the node's line about a refusal has the request's id", async () => {
+test("the node's log line about a refusal has the request id", async () => {
   const headers = { "x-request-id": "deploy-7" };
   const { status } = await stage.ask("PUT", "/v1/quotas/user/ann", { token: stage.tokens.viewer, headers, body: {} });
   expect(status).toBe(403);
@@ -22,7 +22,7 @@ test("the node's line about a refusal has the request's id", async () => {
   expect(linesOf("deploy-8")).toMatchObject([{ level: "warn", fields: { code: "SIGN_IN_NEEDED" } }]);
 });
 
-test("the node's line about a request that failed by a bug has its id, and the answer has no more than that", async () => {
+test("the node's log line about an internal error has the request id, and the answer has only that id", async () => {
   const { store } = stage;
   const { find } = store.operations;
   store.operations.find = async () => {
@@ -42,7 +42,7 @@ test("the node's line about a request that failed by a bug has its id, and the a
   ]);
 });
 
-test("a stream, and the refusal of an address that is no URL, have the id", async () => {
+test("an event stream, and the refusal of an invalid URL, have the request id", async () => {
   const over = new AbortController();
   const { headers } = await fetch(`${stage.urlOf()}/v1/events`, {
     headers: { authorization: `Bearer ${stage.tokens.viewer}`, "x-request-id": "deploy-10" },

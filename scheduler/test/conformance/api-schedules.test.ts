@@ -28,7 +28,7 @@ it.each<[WordedSchedule | ScheduleSpec, ScheduleSpec]>([
   [{ rrule: "FREQ=DAILY", start: "2027-01-01T09:00" }, rrule("FREQ=DAILY", { start: "2027-01-01T09:00" })],
   [{ at: "2030-01-01T00:00:00Z" }, at("2030-01-01T00:00:00Z")],
   [cron("0 3 * * *", { zone: "Asia/Shanghai" }), cron("0 3 * * *", { zone: "Asia/Shanghai" })],
-])("%j is taken by each change of a task", async (schedule, spec) => {
+])("%j is accepted by each route that changes a task", async (schedule, spec) => {
   const api = stage.client();
   const [task, other] = [1, 2].map((n) => `t${n}-${Math.random().toString(36).slice(2)}`) as [string, string];
   await api.createTask({ task, options: { schedule } });

@@ -26,7 +26,7 @@ async function signIn(name: string, given = password, headers: Record<string, st
 const by = (cookie: string, more: Record<string, string> = own()): AskOptions => ({ headers: { cookie, ...more } });
 
 describe("a user", () => {
-  test("signs in by a strict cookie, is told who they are, and signs out", async () => {
+  test("signs in with a strict cookie, can read its own account, and signs out", async () => {
     await admin().createUser({ name: "ann", password, role: "operator", reason: "on call" });
     const { status, body, cookie, headers } = await signIn("ann");
     expect([status, body]).toMatchObject([200, { user: "ann", role: "operator", token: null, scopes: null }]);
@@ -55,7 +55,7 @@ describe("a user", () => {
     ]);
   });
 
-  test("has cookies that are Secure and this host's alone where a proxy ends TLS", async () => {
+  test("gets cookies that are Secure and host-only if a proxy terminates TLS", async () => {
     const url = stage.urlOf(await stage.serve({ behindProxy: true }));
     await admin().createUser({ name: "tess", password, role: "viewer", reason: "by a proxy" });
     const answer = await fetch(`${url}/v1/sign-in`, {
@@ -74,13 +74,13 @@ describe("a user", () => {
     expect(cookies).toEqual([held("__Host-carillon"), held("__Host-carillon-known")]);
   });
 
-  test("is refused alike with a wrong password and a wrong name", async () => {
+  test("gets the same refusal for a wrong password and a wrong name", async () => {
     const [wrong, nobody] = [await signIn("ann", "seven bells at one"), await signIn("nobody")];
     for (const { status, body } of [wrong, nobody]) expect([status, body.code]).toEqual([401, "SIGN_IN_REFUSED"]);
     expect(wrong.body).toEqual(nobody.body);
   });
 
-  test("changes the password, which ends the other sign-ins", async () => {
+  test("changes the password, which ends the user's other sign-ins", async () => {
     await admin().createUser({ name: "bea", password, role: "viewer" });
     const [here, there] = [await signIn("bea"), await signIn("bea")];
     const change = (present: string, next: string) =>
@@ -95,7 +95,7 @@ describe("a user", () => {
     expect((await signIn("bea", "eight bells at one")).status).toBe(200);
   });
 
-  test("is changed from the version that was read: of two admins the second hears of the first", async () => {
+  test("is changed from the version that was read: of two concurrent admins, the second is refused", async () => {
     const { version } = await admin().createUser({ name: "ida", password, role: "viewer" });
     const grants = [{ namespace: "billing", role: "editor" as const }];
     const made = await admin().changeUser({ user: "ida", grants }, { ifVersion: version });
@@ -113,7 +113,7 @@ describe("a user", () => {
     expect(await admin().changeUser({ user: "ida", role: "viewer" })).toMatchObject({ version: made.version + 1 });
   });
 
-  test("has a hash of an older cost made anew at the next sign-in, which is no change of the user", async () => {
+  test("with a hash of an older cost gets a new one at the next sign-in, which leaves the user's version unchanged", async () => {
     const { access } = stage.store;
     await admin().createUser({ name: "old", password, role: "viewer" });
     const { userId, hash: made } = (await access.userByName("old")) as { userId: number; hash: string };
@@ -134,7 +134,7 @@ describe("a user", () => {
     expect((await admin().listAudit({ about: "user", named: "old" })).items).toMatchObject([{ act: "create" }]);
   });
 
-  test("is not let in by a password that was replaced while it was looked at, nor when locked out meanwhile", async () => {
+  test("cannot sign in with a password that was replaced, or after a lock-out, while the password was being checked", async () => {
     const { access } = stage.store;
     await admin().createUser({ name: "fay", password, role: "viewer" });
     const judged = (await access.userByName("fay")) as { userId: number; hash: string };
@@ -152,7 +152,7 @@ describe("a user", () => {
     expect(await stage.rows("select from $s.sign_in where user_id = $1", [judged.userId])).toEqual([]);
   });
 
-  test("has a password that is no part of what a repeated request is known by", async () => {
+  test("has a password that is not part of the fingerprint of a repeated request", async () => {
     const rows = () =>
       stage.rows("select encode(request, 'hex') as request from $s.idempotent_answer where key = 'u-1'");
     const make = (given: string) =>
@@ -173,7 +173,7 @@ describe("a user", () => {
     expect((await signIn("gus", "ten bells at three")).status).toBe(200);
   });
 
-  test("who is locked out is out at once, with tokens and all; the last admin stays", async () => {
+  test("loses all access at once when locked out, including by tokens; the last admin cannot be locked out", async () => {
     await admin().createUser({ name: "cora", password, role: "editor" });
     const { cookie } = await signIn("cora");
     const made = await stage.ask("POST", "/v1/tokens", { ...by(cookie), body: { name: "ci", role: "viewer" } });
@@ -202,8 +202,8 @@ describe("a user", () => {
   });
 });
 
-describe("who signs in", () => {
-  test("with a password that was handed over may replace it, and nothing else", async () => {
+describe("a user who signs in", () => {
+  test("with a password set by an admin may only replace it", async () => {
     const made = await admin().createUser({ name: "mia", password, role: "admin", temporary: true });
     expect(made).toMatchObject({ temporary: true });
     const { cookie, body } = await signIn("mia");
@@ -230,7 +230,7 @@ describe("who signs in", () => {
     expect((await stage.ask("GET", "/v1/users", by(cookie))).status).toBe(200);
   });
 
-  test("again after an admin set another password replaces that one; tokens of before go on", async () => {
+  test("after an admin set a new password must replace that password; earlier tokens stay valid", async () => {
     const api = stage.client("operator");
     const [operator] = (await admin().listTokens({ limit: 200 })).items.filter(({ role }) => role === "operator");
     const user = operator?.user as string;
@@ -244,7 +244,7 @@ describe("who signs in", () => {
     expect((await signIn(user, "ten otters on ice")).body.temporary).toBe(false);
   });
 
-  test("with one that was hashed at a lower cost still has to replace it", async () => {
+  test("with an admin's password hashed at a lower cost still has to replace it", async () => {
     await admin().createUser({ name: "noa", password, role: "viewer" });
     const old = `scrypt$15$8$1$c2FsdHNhbHRzYWx0c2FsdA$${scryptSync(password, Buffer.from("saltsaltsaltsalt"), 32, { N: 2 ** 15, maxmem: 2 ** 26 }).toString("base64url")}`;
     await stage.rows("update $s.user_account set hash = $1, temporary_hash = $1 where name = 'noa'", [old]);
@@ -255,7 +255,7 @@ describe("who signs in", () => {
 });
 
 describe("the first start", () => {
-  test("made one admin with the password that it was given, which is in no line of the log", async () => {
+  test("creates one admin with the given password, which appears in no log line", async () => {
     const other = await stage.serve();
     expect(stage.lines.filter(({ message }) => message.includes("first start"))).toHaveLength(1);
     expect(JSON.stringify(stage.lines)).not.toContain(firstPassword);
@@ -268,7 +268,7 @@ describe("the first start", () => {
 });
 
 describe("a token", () => {
-  test("is for no more than who makes it, is shown once, and ends when revoked", async () => {
+  test("has no more rights than its creator, is shown once, and ends when it is revoked", async () => {
     const api = stage.client("operator");
     const { secret, ...made } = await api.createToken({
       name: "ci",
@@ -300,7 +300,7 @@ describe("a token", () => {
     expect([why, before]).toMatchObject(["leaked", { name: "ci" }]);
   });
 
-  test("ends with the one that made it, and is made by none that has ended", async () => {
+  test("ends with the token that created it, and cannot be created by an ended token", async () => {
     const of = async (token: string, name: string) =>
       (await stage.ask("POST", "/v1/tokens", { token, body: { name } })).body.secret as string;
     const leaked = (await admin().createToken({ name: "leaked" })).secret;
@@ -345,7 +345,7 @@ describe("a token", () => {
     ).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
   });
 
-  test("an admin of everything makes another user's, by a token that it ends with; others make their own alone", async () => {
+  test("for another user is created by a global admin's token and ends with it; other users create only their own", async () => {
     const ofUser = async (token: string) => (await stage.clientOf(token).getMe()).user;
     const user = await ofUser(stage.tokens.viewer);
     const maker = (await admin().createToken({ name: "maker" })).secret;
@@ -372,7 +372,7 @@ describe("a token", () => {
     expect((await stage.ask("GET", "/v1/tasks", { token: secret })).status).toBe(401);
   });
 
-  test("and its secret, asked for again by idempotency key, is not kept", async () => {
+  test("has a secret that is not stored: a repeat of the request by idempotency key does not return it", async () => {
     const make = () => stage.client("operator").createToken({ name: "once" }, { idempotencyKey: "t-1" });
     const { secret } = await make();
     await expect(make()).rejects.toMatchObject({ code: "ANSWER_NOT_KEPT" });
@@ -399,8 +399,8 @@ describe("a token", () => {
   });
 });
 
-describe("a page from elsewhere", () => {
-  test("changes nothing by a browser's cookie, whichever route it calls", async () => {
+describe("a page of another origin", () => {
+  test("cannot change anything with the browser's cookie, whichever route it calls", async () => {
     await admin().createUser({ name: "dora", password, role: "admin" });
     const { cookie } = await signIn("dora");
     const foreign: Record<string, string>[] = [
@@ -425,8 +425,8 @@ describe("a page from elsewhere", () => {
   });
 });
 
-describe("who guesses passwords", () => {
-  test("is slowed soon, and slots are planned meanwhile", async () => {
+describe("a client that guesses passwords", () => {
+  test("is soon slowed down, while slots are still planned", async () => {
     await stage.task("beat", { schedule: { type: "every", everyMs: 500, mode: "rate" }, group: "nobody" });
     const planned = (afterMs: number) =>
       stage.rows<{ slot: number }>(

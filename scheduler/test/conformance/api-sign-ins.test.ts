@@ -35,7 +35,7 @@ const isLetIn = async (cookie: string) => {
   return (await stage.ask("GET", "/v1/me", by(cookie, other), other)).status === 200;
 };
 
-test("a user sees the sign-ins of all browsers, and ends one of them", async () => {
+test("a user lists the sign-ins of all browsers, and ends one of them", async () => {
   await admin().createUser({ name: "ann", password, role: "viewer" });
   await admin().createUser({ name: "bea", password, role: "viewer" });
   const [desk, phone, foreign] = [
@@ -58,7 +58,7 @@ test("a user sees the sign-ins of all browsers, and ends one of them", async () 
   expect(items).toMatchObject([{ before: { signIns: [ofPhone] }, why: "by the user" }]);
 });
 
-test("an admin ends all of a user's, who may sign in again", async () => {
+test("an admin ends all sign-ins of a user, who may sign in again", async () => {
   const cookies = [await signIn("bea", "one"), await signIn("bea", "two")];
   const { ended } = await admin().endSignInsOf({ user: "bea", reason: "a laptop was stolen" });
   expect(ended).toBeGreaterThanOrEqual(2);
@@ -67,7 +67,7 @@ test("an admin ends all of a user's, who may sign in again", async () => {
   await expect(admin().endSignInsOf({ user: "nobody" })).rejects.toMatchObject({ code: "USER_UNKNOWN" });
 });
 
-test("a user ends all others, and this one goes on", async () => {
+test("a user ends all other sign-ins, and the present one stays", async () => {
   const [desk, ...others] = [await signIn("bea", "desk"), await signIn("bea", "x"), await signIn("bea", "y")];
   expect((await listed(desk)).length).toBeGreaterThanOrEqual(3);
   const { status, body } = await stage.ask("DELETE", "/v1/me/sign-ins", by(desk));
@@ -80,7 +80,7 @@ test("a user ends all others, and this one goes on", async () => {
 describe("a sign-in that began more than 10 minutes ago", () => {
   const ends = ["/v1/me/sign-ins", "/v1/me/sign-ins/1"];
 
-  test("ends none of the others until its user has signed in again, which replaces it", async () => {
+  test("cannot end the user's other sign-ins until a new sign-in replaces it", async () => {
     await admin().createUser({ name: "dot", password, role: "viewer" });
     const [left, phone] = [await signIn("dot", "left open"), await signIn("dot", "phone")];
     await stage.rows("update $s.sign_in set created_ms = created_ms - $1 where agent = 'left open'", [
@@ -104,20 +104,20 @@ describe("a sign-in that began more than 10 minutes ago", () => {
     expect((await stage.ask("GET", "/v1/me", by(phone))).status).toBe(401);
   });
 
-  test("is replaced by a right password alone", async () => {
+  test("is replaced only by a sign-in with the right password", async () => {
     const open = await signIn("dot", "open");
     const wrong = { body: { name: "dot", password: "not this one" }, headers: { cookie: open, ...own() } };
     expect((await stage.ask("POST", "/v1/sign-in", wrong)).status).toBe(401);
     expect((await stage.ask("GET", "/v1/me", by(open))).status).toBe(200);
   });
 
-  test("is no matter of a token, which is shown with each request", async () => {
+  test("does not restrict tokens, which are sent with each request", async () => {
     const token = stage.tokens.viewer;
     expect((await stage.ask("DELETE", "/v1/me/sign-ins", { token })).status).toBe(200);
   });
 });
 
-test("an admin sees a user's, and ends one of them, by the API and by the command line", async () => {
+test("an admin lists a user's sign-ins, and ends one of them, over the API and on the command line", async () => {
   await admin().createUser({ name: "cid", password, role: "viewer" });
   const [one, two, three] = [await signIn("cid", "one"), await signIn("cid", "two"), await signIn("cid", "three")];
   const { items } = await admin().listSignInsOf({ user: "cid" });
@@ -143,7 +143,7 @@ test("an admin sees a user's, and ends one of them, by the API and by the comman
   await expect(foreign, "of another user").rejects.toMatchObject({ code: "SIGN_IN_UNKNOWN" });
 });
 
-test("a node ends sign-ins as its settings say: the idle end and the absolute one", async () => {
+test("a node ends sign-ins after its configured idle time and its configured maximum age", async () => {
   const short = await stage.serve({ signInLasts: "10m", signInIdle: "3m" });
   const headers = { ...own(short), "user-agent": "short" };
   const given = await stage.ask("POST", "/v1/sign-in", { body: { name: "ann", password }, headers }, short);
@@ -158,7 +158,7 @@ test("a node ends sign-ins as its settings say: the idle end and the absolute on
   expect((await stage.ask("GET", "/v1/me", by(cookie, fresh), fresh)).status).toBe(401);
 });
 
-test("one that is not used for four hours has ended, and is listed no more; a use is put down", async () => {
+test("a sign-in unused for four hours has ended and is no longer listed; each use is recorded", async () => {
   const [used, idle] = [await signIn("ann", "used"), await signIn("ann", "idle")];
   const begunMs = (agent: string, ago: number) =>
     stage.rows("update $s.sign_in set created_ms = $1, seen_ms = null where agent = $2", [Date.now() - ago, agent]);
@@ -173,7 +173,7 @@ test("one that is not used for four hours has ended, and is listed no more; a us
   expect(agents).not.toContain("idle");
 });
 
-test("one that a node of an older version began is shown without what it did not write", async () => {
+test("a sign-in made by a node of an older version is shown without the fields that version did not write", async () => {
   const secret = makeSecret();
   await stage.rows(
     `insert into $s.sign_in (hash, user_id, created_ms, expires_ms)
@@ -200,7 +200,7 @@ describe("the log", () => {
   const kim = async (given: string) =>
     stage.ask("POST", "/v1/sign-in", { body: { name: "kim", password: given }, headers: origin() }, server);
 
-  test("tells each sign-in and each refusal of it, and whose, but not what was typed where a name belongs", async () => {
+  test("has each sign-in and each refused one with the user's name, but not text typed in place of a name", async () => {
     await admin().createUser({ name: "kim", password, role: "viewer" });
     const from = stage.lines.length;
     await kim(password);
@@ -215,7 +215,7 @@ describe("the log", () => {
     expect(JSON.stringify(stage.lines)).not.toMatch(/my secret phrase|wrong password!/);
   });
 
-  test("tells whom a right was refused, wrong tokens, and pages from elsewhere; not who has not signed in yet", async () => {
+  test("has denied rights, wrong tokens and cross-origin requests, but not requests without a sign-in", async () => {
     const cookie = ((await kim(password)).headers.get("set-cookie") ?? "").split(";")[0] ?? "";
     const from = stage.lines.length;
     const ask = (method: string, path: string, given?: AskOptions) => stage.ask(method, path, given, server);
@@ -236,8 +236,8 @@ describe("the log", () => {
   });
 });
 
-describe("passwords of breaches elsewhere", () => {
-  test("are taken by nobody, and a list that cannot be read refuses changes alone", async () => {
+describe("passwords known from breaches", () => {
+  test("are refused for every user, and an unreadable list makes only password changes fail", async () => {
     const breached = "eight herons at the weir";
     const folder = mkdtempSync(join(tmpdir(), "breached-"));
     const path = join(folder, "hashes");

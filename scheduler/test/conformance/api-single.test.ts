@@ -14,8 +14,8 @@ afterAll(() => stage.close());
 
 const password = "seven bells at noon";
 
-describe("one user, token, worker key or silence is read", () => {
-  test("a user: as the list has it, with its version as ETag, by an admin alone, and not once removed", async () => {
+describe("reading a single user, token, worker key or silence", () => {
+  test("a user: as in the list, with its version as ETag, by admins only, and not after its removal", async () => {
     const made = await admin.createUser({ name: "ann", password, role: "operator" });
     expect(await admin.getUser({ user: "ann" })).toEqual(made);
     const { headers, body } = await stage.ask("GET", "/v1/users/ann", { token: stage.tokens.admin });
@@ -28,7 +28,7 @@ describe("one user, token, worker key or silence is read", () => {
     await expect(admin.getUser({ user: "ann" })).rejects.toMatchObject({ code: "USER_UNKNOWN" });
   });
 
-  test("a token: one's own, or anyone's by an admin, and the newest of its name", async () => {
+  test("a token: the caller's own, or anyone's for an admin, and the newest of its name", async () => {
     const operator = stage.client("operator");
     const { user } = await operator.getMe();
     const { secret, ...made } = await operator.createToken({ name: "ci", scopes: ["runs:read"] });
@@ -47,7 +47,7 @@ describe("one user, token, worker key or silence is read", () => {
     expect(await operator.getToken({ token: "ci" })).toEqual({ ...next, revoked: null });
   });
 
-  test("a silence: by those who see its task, until it ends; its place is the answer's that made it", async () => {
+  test("a silence: by users who can see its task, until it ends; its Location is in the answer that created it", async () => {
     await stage.task("theirs/loud");
     const theirs = stage.clientOf(await stage.token("operator", { where: ["theirs"] }));
     const made = await theirs.silenceAlarms({ task: "theirs/loud", for: "1h" });
@@ -81,7 +81,7 @@ describe("one user, token, worker key or silence is read", () => {
   });
 });
 
-describe("what a caller has already", () => {
+describe("a cached answer and its ETag", () => {
   const paths: Partial<Record<RouteId, string>> = {
     getTask: "/v1/tasks/kept",
     getCalendar: "/v1/calendars/bank",
@@ -99,11 +99,11 @@ describe("what a caller has already", () => {
     await admin.createTask({ task: "kept", options: { command: { argv: ["/usr/bin/true"] } } });
   });
 
-  test("is tried for every route that gives an ETag", () => {
+  test("are tested for every route that returns an ETag", () => {
     expect(Object.keys(paths).sort()).toEqual([...tagged].sort());
   });
 
-  test.each(tagged)("%s: an If-None-Match that names its ETag is answered by 304 without a body", async (routeId) => {
+  test.each(tagged)("%s: a request with the current ETag in If-None-Match gets 304 without a body", async (routeId) => {
     const path = paths[routeId] as string;
     const first = await read(path);
     const tag = first.headers.get("etag") as string;
@@ -118,7 +118,7 @@ describe("what a caller has already", () => {
     await expect(read(path, tag, "nonsense")).resolves.toMatchObject({ status: 401 });
   });
 
-  test("is out of date after a pause, which makes no new version", async () => {
+  test("are out of date after a pause, although a pause makes no new version", async () => {
     const before = await read("/v1/tasks/kept");
     const tag = before.headers.get("etag") as string;
     await admin.pauseTask({ task: "kept" });
@@ -128,7 +128,7 @@ describe("what a caller has already", () => {
     expect(after.headers.get("etag")).not.toBe(tag);
   });
 
-  test("and its ETag, as it was given, is the version that a change is made from", async () => {
+  test("are accepted as returned: the ETag in If-Match names the version to change", async () => {
     const change = (held: string, reason: string) =>
       stage.ask("PATCH", "/v1/tasks/kept", {
         token: stage.tokens.admin,

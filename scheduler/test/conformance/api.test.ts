@@ -28,7 +28,7 @@ async function ended(task: string, verdict: object = { outcome: "succeeded", res
 }
 
 describe("tasks", () => {
-  test("are made, read, edited by version, compared and put back", async () => {
+  test("are created, read, edited by version, compared and rolled back", async () => {
     const made = await api.createTask({ task: "nightly", options: { command, schedule: daily }, reason: "new" });
     expect(made).toMatchObject({ name: "nightly", version: 1, edited: [], words: expect.stringContaining("03:00") });
     await expect(api.createTask({ task: "nightly", options: { command } })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe("tasks", () => {
     ).rejects.toMatchObject({ code: "CRON_INVALID" });
   });
 
-  test("have an ETag, and no edit without If-Match", async () => {
+  test("have an ETag, and cannot be edited without If-Match", async () => {
     await stage.task("tagged");
     const token = stage.tokens.editor;
     const read = await stage.ask("GET", "/v1/tasks/tagged", { token });
@@ -121,7 +121,7 @@ describe("tasks", () => {
     ]);
   });
 
-  test("are listed by name, page by page, by group and by pattern", async () => {
+  test("are listed by name, in pages, by group and by pattern", async () => {
     for (const name of ["page-a", "page-b", "page-c", "page-d"])
       await stage.task(name, { group: name < "page-c" ? "g1" : "g2" });
     const names: string[] = [];
@@ -136,7 +136,7 @@ describe("tasks", () => {
     await expect(api.listTasks({ cursor: "nonsense" })).rejects.toMatchObject({ code: "REQUEST_INVALID" });
   });
 
-  test("show the slots to come and what came of past ones", async () => {
+  test("show the upcoming slots and the outcomes of past slots", async () => {
     const since = Date.now();
     await stage.task("ticking", { schedule: { type: "every", everyMs: 200, mode: "rate" } });
     const { slots, paused } = await api.listUpcomingSlots({ task: "ticking", count: 3 });
@@ -150,7 +150,7 @@ describe("tasks", () => {
     await api.removeTask({ task: "ticking" });
   });
 
-  test("show each range of slots that did not run, also where a page has more of them than of slots", async () => {
+  test("show each range of slots that did not run, even if a page has more ranges than slots", async () => {
     await stage.task("gappy");
     const [task] = await stage.rows("select id from $s.task where name = 'gappy'");
     await stage.rows(
@@ -173,7 +173,7 @@ describe("tasks", () => {
 });
 
 describe("runs", () => {
-  test("are made, seen, and tell how they went", async () => {
+  test("are created, read, and show their outcome", async () => {
     await stage.task("echo", { retry: { attempts: 2, delay: 0 } });
     const good = await ended("echo");
     const bad = await ended("echo", {
@@ -209,7 +209,7 @@ describe("runs", () => {
     expect(audit.items).toMatchObject([{ act: "cancel", why: "no", after: { outcome: "cancelled" } }]);
   });
 
-  test("are listed from every state, in order, each once, however the pages fall", async () => {
+  test("are listed from every state, in order, each once, wherever the pages break", async () => {
     await stage.task("many", { group: "nobody", priority: 3 });
     await stage.task("other", { group: "nobody", overlap: "queue" });
     const dues = [-4, -3, -3, -2, -1].map((minutes) => Date.now() + minutes * 60_000);
@@ -248,7 +248,7 @@ describe("runs", () => {
     expect(await walk({ state: ["held", "ready"], until }, 2)).toEqual(live.slice(0, 3));
   });
 
-  test("enqueued by the thousand are made all or none, and keys find the run that is there", async () => {
+  test("are enqueued by the thousand, all or none, and a key finds the existing run", async () => {
     await stage.task("bulk", { group: "nobody" });
     const { runs } = await api.enqueueRuns({
       runs: Array.from({ length: 1_000 }, (_, n) => ({ task: "bulk", payload: { n } })),
@@ -279,7 +279,7 @@ describe("runs", () => {
     expect(nul.body).toMatchObject({ status: 400, code: "REQUEST_INVALID" });
   });
 
-  test("give their log by pages and as it is written", async () => {
+  test("return their log in pages, and live while it is written", async () => {
     await stage.task("talking");
     const session = await stage.join(key, { tasks: ["talking"] });
     const run = await stage.claimed(key, session, "talking");
@@ -321,7 +321,7 @@ describe("runs", () => {
     await expect(unknown.next()).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
 
-  test("a log in which nothing stands yet is a stream at once", async () => {
+  test("with an empty log are streamed at once", async () => {
     const { runId } = await stage.server.enqueue("talking", null, { in: "1d" });
     const over = new AbortController();
     const { status, headers } = await fetch(`${stage.urlOf()}/v1/runs/${runId}/logs/tail`, {
@@ -333,8 +333,8 @@ describe("runs", () => {
   });
 });
 
-describe("the rest", () => {
-  test("dead letters, by reason and one by one", async () => {
+describe("other routes", () => {
+  test("dead letters, by reason and singly", async () => {
     await stage.task("dying");
     const run = await ended("dying", { outcome: "failed", error: { message: "disk 7 is full", code: "E7" } });
     const { groups, total } = await api.listDeadGroups({ task: "dying" });
@@ -362,7 +362,7 @@ describe("the rest", () => {
     });
   });
 
-  test("calendars, by version", async () => {
+  test("calendars, with versions", async () => {
     const days = { zone: "UTC", weekend: [0, 6], holidays: ["2030-12-25"] };
     expect(await api.setCalendar({ calendar: "de", ...days, reason: "new" }, { ifVersion: 0 })).toMatchObject({
       version: 1,
@@ -391,7 +391,7 @@ describe("the rest", () => {
     expect(removal).toMatchObject({ before: { zone: second.zone, holidays: second.holidays }, after: null });
   });
 
-  test("nodes, workers, terms, and what a text finds", async () => {
+  test("nodes, workers, terms, and search results", async () => {
     const cluster = await api.getCluster();
     expect(cluster).toMatchObject({ node: stage.server.node, leader: { node: stage.server.node } });
     expect((await api.listNodes()).items).toMatchObject([{ node: stage.server.node, leads: true, silent: false }]);
@@ -438,7 +438,7 @@ describe("the rest", () => {
     expect(heard.filter((event) => event.type === "ended")).toHaveLength(1);
   });
 
-  test("streams, as many as a server sends and no more", async () => {
+  test("event streams, up to the server's limit", async () => {
     const over = new AbortController();
     const stream = (by: typeof api) => by.followEvents({}, { signal: over.signal })[Symbol.asyncIterator]();
     const users = (["viewer", "operator", "editor", "admin"] as const).map((role) => stage.client(role));
@@ -458,7 +458,7 @@ describe("the rest", () => {
     });
   });
 
-  test("what is no request of the contract is refused by name", async () => {
+  test("a request that does not match the contract is refused, naming the wrong part", async () => {
     const token = stage.tokens.admin;
     for (const [method, path, body, told] of [
       ["GET", "/v1/runs?limit=0", undefined, "limit"],

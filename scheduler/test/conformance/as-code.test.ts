@@ -36,7 +36,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     await stage.store.tasks.save(edited(definition, options), version, { ...change(stage.nowMs), author: "hand" });
   };
 
-  it("creates, finds equal, changes field by field, and keeps author and reason", async () => {
+  it("creates tasks, finds equal ones unchanged, changes single fields, and keeps author and reason", async () => {
     expect(await apply("a", { "a-1": { timeout: "1h" }, "a-2": {} })).toEqual([
       ["a-1", "create", 1],
       ["a-2", "create", 1],
@@ -60,7 +60,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     ]);
   });
 
-  it("has schedules of a task after it, compares what they say themselves, and removes them before it", async () => {
+  it("applies a task before its schedules, compares the schedules' own fields, and removes them first", async () => {
     const schedule = every("1h");
     const tasks = { "s:a": { of: "s", schedule }, "s:b": { of: "s", schedule, slotPayload: 1 }, s: { retry: 3 } };
     expect(await apply("s", tasks)).toEqual([
@@ -89,7 +89,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     ]);
   });
 
-  it("shows what was edited by hand, leaves it, and puts it back when told", async () => {
+  it("shows manual edits, keeps them, and reverts them on request", async () => {
     await apply("b", { b: { timeout: "1h", priority: 3 } });
     await byHand("b", { timeout: "5h" });
     const same = await plan("b", files({ b: { timeout: "1h", priority: 3 } }));
@@ -112,7 +112,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     expect(await definition("b")).toEqual(defineTask("b", { timeout: "2h", priority: 4 }));
   });
 
-  it("knows an edit that says nothing of itself by what the last apply left", async () => {
+  it("recognises an unmarked edit by comparing with the definition that the last apply left", async () => {
     await apply("c", { c: { timeout: "1h" } });
     await stage.store.tasks.save(defineTask("c", { timeout: "3h" }), null, change(stage.nowMs));
     const { steps } = await plan("c", files({ c: { timeout: "1h" } }));
@@ -125,7 +125,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     });
   });
 
-  it("prunes what this bundle applied and nothing else, followers first", async () => {
+  it("prunes only tasks that this bundle applied, followers first", async () => {
     await apply("d", { "d-1": {}, "d-2": { after: "d-1" }, "d-3": {} });
     await apply("other", { "o-1": {} });
     await stage.task("by-code");
@@ -143,7 +143,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     expect(await apply("other", { "o-1": {}, "d-1": {} })).toEqual([["d-1", "create", 2]]);
   });
 
-  it("counts the waiting runs that a removal ends, in the plan and when it is done; slots to come are none", async () => {
+  it("counts the waiting runs that a removal ends, in the plan and in the result, but not upcoming slots", async () => {
     await apply("renames", { "old-name": { schedule: every("1h") } });
     const task = await stage.store.tasks.byName("old-name");
     await stage.plan([task], await stage.session(), (task.nextSlotMs as number) + 1);
@@ -154,7 +154,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     expect(done.map(({ ended }) => ended)).toEqual([undefined, 3]);
   });
 
-  it("refuses what is another's, and takes over what is nobody's only when told", async () => {
+  it("refuses tasks of another owner, and takes over tasks without an owner only on request", async () => {
     await apply("e", { e: {} });
     await stage.task("loose", { timeout: "1h", priority: 3 });
     await byHand("loose", { priority: 7 });
@@ -172,7 +172,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     });
   });
 
-  it("an edit, a removal, a creation between plan and apply wins; the rest is done, each whole", async () => {
+  it("tasks edited, removed or created between plan and apply are left; each other task is applied completely", async () => {
     await apply("g", { "g-1": {}, "g-2": {}, "g-3": {}, "g-4": {} });
     const wanted = files({
       "g-1": { priority: 1 },
@@ -211,7 +211,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     expect((await applyPlan(stage.store, again, by(), systemClock))[0]?.error?.code).toBe("TASK_STALE");
   });
 
-  it("code that defines a task of a bundle does not change it, until it is removed", async () => {
+  it("a definition in code does not change a task of a bundle until the bundle has removed it", async () => {
     await apply("h", { h: { schedule: every("1h") } });
     const code = defineTask("h", { schedule: every("5m") });
     expect(await stage.store.tasks.saveAll([code], change(stage.nowMs), asCode)).toMatchObject([

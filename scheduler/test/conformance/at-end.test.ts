@@ -8,7 +8,7 @@ import { change, openStage } from "../support/store-stage.ts";
 const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
 const over = every("1h", { until: "2030-01-01T02:00:00Z" });
 
-describe("a task whose slots are over", () => {
+describe("a task without further slots", () => {
   const towers: TestTower[] = [];
   afterEach(async () => {
     for (const tower of towers.splice(0)) await tower.close();
@@ -40,7 +40,7 @@ describe("a task whose slots are over", () => {
     return { tower, store, ran, now, save, names, fail, digest: digest as Task<undefined> };
   }
 
-  it("is removed if it says so, once its last run has ended", async () => {
+  it("is removed with atEnd: remove, once its last run has ended", async () => {
     const { tower, store, ran, names, digest } = await open();
     await digest.schedule("a", over, { atEnd: "remove" });
     await digest.schedule("kept", over);
@@ -62,7 +62,7 @@ describe("a task whose slots are over", () => {
     ).toContain("remove digest:a its schedule is over");
   });
 
-  it("stays while it is paused, has slots, or has a dead letter that is open", async () => {
+  it("stays while it is paused, has slots, or has an open dead letter", async () => {
     const { tower, store, now, names, fail, digest } = await open();
     await digest.schedule("paused", over, { atEnd: "remove" });
     await digest.schedule("longer", over, { atEnd: "remove" });
@@ -85,7 +85,7 @@ describe("a task whose slots are over", () => {
     expect(await names()).toEqual(["digest", "longer"]);
   });
 
-  it("raises an alarm if it says so, until it has slots again", async () => {
+  it("raises an alarm with atEnd: alarm, until it has slots again", async () => {
     const { tower, store, now, save } = await open();
     await save("yearly", { schedule: over, command: { argv: ["/usr/bin/true"] }, atEnd: "alarm" });
     const alarms = async () => {
@@ -104,14 +104,14 @@ describe("a task whose slots are over", () => {
     expect(await alarms()).toEqual([]);
   });
 
-  it("is refused in code, which would make it again", async () => {
+  it("cannot have atEnd: remove in code, which would create the task again", async () => {
     const { tower } = await open();
     const coded = () => tower.carillon.task("coded", { schedule: over, atEnd: "remove" }, async () => undefined);
     expect(coded).toThrow("task coded: it would be removed at its end, and this code defines it");
     await expect(async () => coded()).rejects.toMatchObject({ code: "TASK_INVALID", path: "atEnd" });
   });
 
-  it("is none that has no schedule", async () => {
+  it("does not include a task without a schedule", async () => {
     const { tower, save, names } = await open();
     await save("by-hand", { atEnd: "remove" });
     await tower.advance("5m");
@@ -119,7 +119,7 @@ describe("a task whose slots are over", () => {
   });
 });
 
-it("a stop that is not wanted any more changes nothing, and asks no claimed run back", async () => {
+it("a pause whose condition no longer holds changes nothing, and recalls no claimed run", async () => {
   const stage = await openStage(postgres());
   onTestFinished(() => stage.close());
   const session = await stage.session("worker");

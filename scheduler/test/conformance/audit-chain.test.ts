@@ -64,8 +64,8 @@ const written = (named: string, atMs: number, on = stage) =>
     [named, atMs],
   );
 
-describe("the chain", () => {
-  it("has every change of many writers at once, of older code too, and neither they nor a change that waits hold each other up", async () => {
+describe("the audit chain", () => {
+  it("contains every change of concurrent writers, including older versions, and no writer waits for another", async () => {
     const other = await stage.another();
     const slow = await stage.sql.connect();
     await slow.query("begin");
@@ -100,7 +100,7 @@ describe("the chain", () => {
     expect(last, "in the order of the commits").toEqual({ who: "slow" });
   });
 
-  it("is waited for by no change: a row that found it held is placed by the next change, or by a check", async () => {
+  it("never blocks a change: a row written while the chain is locked is added by the next change or check", async () => {
     const own = await openStage(postgres());
     const holder = await own.sql.connect();
     try {
@@ -129,7 +129,7 @@ describe("the chain", () => {
     }
   });
 
-  it("is the same by the store, and in its exported file, which any tool can check", async () => {
+  it("verifies alike in the store and in its exported file, which any tool can check", async () => {
     const path = await exported();
     const { head } = await verify();
     expect(await verify([path], [])).toMatchObject({ ...holds, rows: 351, head });
@@ -160,7 +160,7 @@ describe("the chain", () => {
   });
 });
 
-describe("what somebody did with the database's rights", () => {
+describe("tampering with database rights", () => {
   /** Runs `work` and then restores all rows of the audit log and of the chain, so that the next test finds them unchanged. */
   const undone = async (work: () => Promise<void>) => {
     await stage.rows("create table $s.kept_rows as select * from $s.audit");
@@ -241,7 +241,7 @@ describe("what somebody did with the database's rights", () => {
       null,
       /rows up to 10 are gone, and no entry says/,
     ],
-  ])("%s: the first row that does not fit is named", async (_, statements, seq, told) => {
+  ])("%s: the first row that does not match is named", async (_, statements, seq, told) => {
     await undone(async () => {
       for (const statement of statements) await stage.rows(statement);
       expect(await verify()).toMatchObject(fails(seq, told));
@@ -252,7 +252,7 @@ describe("what somebody did with the database's rights", () => {
     expect(await verify()).toMatchObject(holds);
   });
 
-  it("cut the newest rows off, or wrote the chain anew, and left no trace: a head that was kept elsewhere tells", async () => {
+  it("cut rows or a rewritten chain without traces are detected with a head that was kept elsewhere", async () => {
     const { head } = await verify();
     await undone(async () => {
       await stage.rows("delete from $s.audit where seq > 300");
@@ -272,7 +272,7 @@ describe("what somebody did with the database's rights", () => {
   });
 });
 
-it("old rows are pruned, and the rest still holds, with a head of before too", async () => {
+it("old rows are pruned, and the remaining ones still verify, also against an earlier head", async () => {
   const own = await openStage(postgres());
   try {
     const where = at(own.schema);
@@ -298,7 +298,7 @@ it("old rows are pruned, and the rest still holds, with a head of before too", a
   }
 });
 
-it("rows from before the chain are counted and held by one digest, until they are pruned", async () => {
+it("rows from before the chain are counted and covered by one digest, until they are pruned", async () => {
   const schema = `audit_older_${Math.floor(Math.random() * 1e9)}`;
   const { log } = recordingLog();
   const options = { url: postgres().url, schema, clock: systemClock, random: seeded(1), log, connectionsMax: 2 };
@@ -337,7 +337,7 @@ it("rows from before the chain are counted and held by one digest, until they ar
   }
 });
 
-it("a server gives the same as its store, to admins alone", async () => {
+it("a server returns the same as its store, to admins only", async () => {
   const own = await new ApiStage().open();
   try {
     const server = ["--server", own.urlOf()];

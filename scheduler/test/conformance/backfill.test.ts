@@ -39,7 +39,7 @@ describe("backfill", () => {
     );
   const hours = Array.from({ length: 24 }, (_, hour) => hour);
 
-  it("makes a run of every slot that has none, with the slot and its payload", async () => {
+  it("makes a run for every slot without one, with the slot and its payload", async () => {
     const task = await stage.task("hourly", { schedule: cron("0 * * * *"), slotPayload: { a: 1 } });
     const preview = await stage.store.operations.preview(request("hourly"), stage.nowMs, 1);
     expect(preview).toEqual({ total: 24, first: [`hourly at ${new Date(startMs).toISOString()}`] });
@@ -55,7 +55,7 @@ describe("backfill", () => {
     expect(await carryOut(await begin("hourly", { reverse: true }))).toMatchObject({ total: 24, done: 0, passed: 24 });
   });
 
-  it("makes no second run of a slot that ran at its own time before an edit moved it, or at its moved time before one put it back", async () => {
+  it("makes no second run for a slot that ran at its original or moved time before an edit changed its time", async () => {
     const [first, second, third] = [0, 1, 2].map((day) => new Date(startMs + day * dayMs).toISOString().slice(0, 10));
     const days = async (holidays: string[]) =>
       stage.store.calendars.set("edited", { zone: "UTC", weekend: [], holidays }, change(stage.nowMs));
@@ -86,7 +86,7 @@ describe("backfill", () => {
     expect(await slotsOf(other)).toEqual([ownMs + dayMs]);
   });
 
-  it("makes one run of a slot, however many backfill it at once", async () => {
+  it("makes one run per slot, however many backfills cover it at once", async () => {
     const task = await stage.task("raced", { schedule: every("1m") });
     const stores = [stage.store, await stage.another()];
     const ids = [await begin("raced"), await begin("raced", { reverse: true })];
@@ -97,7 +97,7 @@ describe("backfill", () => {
     expect(new Set(slots).size).toBe(1_440);
   });
 
-  it("goes back for longer than the ledger has days, and makes them", async () => {
+  it("reaches further back than the ledger's partitions, and creates those", async () => {
     const task = await stage.task("daily", { schedule: cron("0 3 * * *") });
     const fromMs = startMs - 400 * dayMs;
     expect(await carryOut(await begin("daily", { fromMs, toMs: startMs - 1 }))).toMatchObject({
@@ -108,7 +108,7 @@ describe("backfill", () => {
     expect(slots.filter(({ outcome }) => outcome === "run")).toHaveLength(400);
   });
 
-  it("goes at its rate by due times, newest first when told, and can be stopped", async () => {
+  it("enqueues at its rate by due times, newest first on request, and can be stopped", async () => {
     const task = await stage.task("rated", { schedule: cron("0 * * * *") });
     const id = await begin("rated", { perSecond: 2, reverse: true });
     await stage.store.operations.step(stage.nowMs, id);
@@ -133,7 +133,7 @@ describe("backfill", () => {
     expect(await stage.store.operations.find(id)).toMatchObject({ state: "stopped", done: 8, total: 24 });
   });
 
-  it("tells of a slot whose run is skipped at once for want of a place, in its row and in history", async () => {
+  it("records a slot as skipped, in its row and in history, if its run is skipped at once by the overlap limit", async () => {
     const task = await stage.task("skipping", { schedule: cron("0 * * * *"), overlap: "skip" });
     const toMs = startMs + 2 * hourMs;
     expect(await carryOut(await begin("skipping", { toMs }))).toMatchObject({ state: "done", done: 3 });
@@ -145,7 +145,7 @@ describe("backfill", () => {
     );
   });
 
-  it("leaves a slot that was given up after it was planned, unless missed ones are asked for", async () => {
+  it("leaves a slot that was skipped after planning, unless missed slots are requested", async () => {
     const { taskId } = await stage.task("given-up", { schedule: cron("0 * * * *") });
     const one = { fromMs: startMs, toMs: startMs };
     await carryOut(await begin("given-up", one));
@@ -157,7 +157,7 @@ describe("backfill", () => {
     expect(slots).toMatchObject([{ outcome: "run", reason: expect.stringMatching(/: was missed, misfire: skip$/) }]);
   });
 
-  it("has its runs wait out a pause of their task, and go on when it is resumed; a slot that waited is skipped", async () => {
+  it("its runs wait during a pause of their task and continue after it; a scheduled slot that waited is skipped", async () => {
     const task = await stage.task("paused", { schedule: every("1m"), overlap: "queue" });
     const session = await stage.session();
     await carryOut(await begin("paused", { toMs: startMs + 9 * 60_000 }));
@@ -178,7 +178,7 @@ describe("backfill", () => {
     expect(await states()).toEqual({ [runState.ready]: 1, [runState.held]: 10 });
   });
 
-  it("leaves what was missed or skipped as it was told, unless it is asked for", async () => {
+  it("leaves missed and skipped slots as recorded, unless they are requested", async () => {
     const task = await stage.task("told", { schedule: cron("0 * * * *") });
     const skippedMs = startMs + 3 * hourMs;
     await stage.rows(
@@ -200,7 +200,7 @@ describe("backfill", () => {
     expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({ skipped: 0 });
   });
 
-  it("leaves the future, and what the planner has before it, alone; a calendar takes its days out", async () => {
+  it("leaves future and planned slots alone, and excludes days that a calendar excludes", async () => {
     const task = await stage.task("future", { schedule: cron("0 * * * *") });
     await stage.rows("update $s.plan set next_slot_ms = $2 where task_id = $1", [task.taskId, startMs + 20 * hourMs]);
     const operation = await carryOut(
@@ -214,7 +214,7 @@ describe("backfill", () => {
     expect(await carryOut(await begin("free"))).toMatchObject({ total: 0, done: 0 });
   });
 
-  it("is counted and looked through in pieces, so that nothing else waits for it, however many slots a calendar takes out", async () => {
+  it("is counted and searched in chunks, so that it blocks no other work, however many slots a calendar excludes", async () => {
     await stage.task("dense", { schedule: every("100ms") });
     let turns = 0;
     let counting = true;
@@ -238,7 +238,7 @@ describe("backfill", () => {
     expect(await carryOut(id)).toMatchObject({ state: "done", done: 0, failed: 0 });
   });
 
-  it("is refused where there is nothing to go by", async () => {
+  it("is refused without a schedule, for an unknown task, or with an inverted time range", async () => {
     await stage.task("manual");
     await expect(begin("manual")).rejects.toMatchObject({ code: "OPTION_INVALID" });
     await expect(begin("nobody")).rejects.toMatchObject({ code: "TASK_UNKNOWN" });

@@ -83,7 +83,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-it("a backup of a live store, restored, goes on: nothing of it twice, and no number that was ever given out", async () => {
+it("a restored backup of a live store continues without repeating a run or reusing any number ever issued", async () => {
   const [first, second]: [Began[], Began[]] = [[], []];
   const live = await makeTower(before, first).start();
   await live.enqueue("endless", null);

@@ -24,7 +24,7 @@ describe("bad input", () => {
     return tower;
   }
 
-  it("a group without workers: its runs wait, and the leader warns once after a minute", async () => {
+  it("a group without workers: its runs wait, and the leader logs one warning after a minute", async () => {
     const { log, lines } = recordingLog();
     const ran: string[] = [];
     const tower = await testTower({
@@ -46,7 +46,7 @@ describe("bad input", () => {
     expect(ran).toEqual([]);
   });
 
-  it("a handler that throws or returns what throws when it is looked at: its run ends, and the process goes on", async () => {
+  it("a handler that throws, or returns a value that throws on access: its run ends, and the process continues", async () => {
     const hostile = new Proxy(
       {},
       {
@@ -86,7 +86,7 @@ describe("bad input", () => {
     });
   });
 
-  it("a store that cannot be used once it is open: it is closed again, and the next try opens another", async () => {
+  it("a store that turns out unusable after opening is closed, and the next attempt opens another one", async () => {
     const [opened, closed]: [Store[], Store[]] = [[], []];
     const around = async (store: Store) => {
       const { close } = store;
@@ -105,22 +105,25 @@ describe("bad input", () => {
     expect(closed).toHaveLength(1);
   });
 
-  it.each([1, -1])("a worker whose clock is %i h off starts each run when it is due by the store's", async (hours) => {
-    const wall = () => Date.now() + hours * 3_600_000;
-    const tower = make({ ...realSurroundings, clock: { ...systemClock, wall } });
-    let startedAt = Number.NaN;
-    const task = tower.task("timed", {}, () => {
-      startedAt = Date.now();
-    });
-    await tower.start();
-    const { store } = await tower.open();
-    const { runId } = await task.enqueue(undefined, { in: "500ms" });
-    await until("its end", async () => (await store.runs.find(runId)).endedMs !== null);
-    const { dueMs, startedMs } = await store.runs.find(runId);
-    expect(Math.abs(dueMs - Date.now())).toBeLessThan(60_000);
-    expect(startedAt).toBeGreaterThanOrEqual(dueMs - 20);
-    expect(startedMs).toBeGreaterThanOrEqual(dueMs);
-  });
+  it.each([1, -1])(
+    "a worker whose clock is %i h off starts each run when it is due by the store's clock",
+    async (hours) => {
+      const wall = () => Date.now() + hours * 3_600_000;
+      const tower = make({ ...realSurroundings, clock: { ...systemClock, wall } });
+      let startedAt = Number.NaN;
+      const task = tower.task("timed", {}, () => {
+        startedAt = Date.now();
+      });
+      await tower.start();
+      const { store } = await tower.open();
+      const { runId } = await task.enqueue(undefined, { in: "500ms" });
+      await until("its end", async () => (await store.runs.find(runId)).endedMs !== null);
+      const { dueMs, startedMs } = await store.runs.find(runId);
+      expect(Math.abs(dueMs - Date.now())).toBeLessThan(60_000);
+      expect(startedAt).toBeGreaterThanOrEqual(dueMs - 20);
+      expect(startedMs).toBeGreaterThanOrEqual(dueMs);
+    },
+  );
 });
 
 async function drop(schema: string): Promise<void> {

@@ -18,7 +18,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
   const attempts = async () =>
     (await database.query(`select run_id::int as run, outcome from ${schema}.attempt order by run_id`)).rows;
 
-  test("are full or have waited, each run with its own number and fence, and a return is the result of all", async () => {
+  test("run when full or after their wait, each run with its own number and fence; the return value is every result", async () => {
     const tower = make();
     const calls: BatchRun<number>[][] = [];
     const task = tower.task<number>("a", { batch: full(5) }, async (runs) => {
@@ -37,7 +37,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     expect(await (await soon.enqueue(1)).result(wait)).toBe(1);
   });
 
-  test("each run can end on its own: at once, with its own result or error, tries, snooze and successor", async () => {
+  test("each run can end separately: early, with its own result or error, attempts, snooze and successor", async () => {
     const tower = make();
     const seen: unknown[] = [];
     let release: () => void = () => undefined;
@@ -81,7 +81,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     expect(await tower.runs.count({ task: "a", source: "chain" })).toMatchObject({ runs: 1 });
   });
 
-  test("a throw fails all that have not ended, each by its own tries; one after the last end is logged", async () => {
+  test("a throw fails all unfinished runs, each by its own retries; a throw after the last end is only logged", async () => {
     const tower = make();
     const tries: number[] = [];
     const task = tower.task<number>("a", { batch: full(3) }, (runs) => {
@@ -111,7 +111,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     ]);
   });
 
-  test("a cancellation, and a timeout of a run's own, abort that run's signal alone", async () => {
+  test("cancelling or timing out a single run aborts only that run's signal", async () => {
     const tower = make();
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -142,7 +142,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     ]);
   });
 
-  test("a run that is told to stop before its batch begins leaves it, and a stopped worker's goes to another", async () => {
+  test("a run cancelled before its batch begins leaves the batch; a stopped worker's run goes to another worker", async () => {
     const tower = make({ name: "first" });
     const calls: number[][] = [];
     const started = new Set<number>();
@@ -167,7 +167,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     expect(await other.runs.result(runId, wait)).toBe(4);
   });
 
-  test("hold a place for each run: never more than the worker's concurrency, or than the task's own limit", async () => {
+  test("use one slot per run: never more than the worker's concurrency or the task's own limit", async () => {
     const tower = make({ concurrency: 3 });
     const sizes: number[] = [];
     const held = tower.task<number>("a", { batch: full(100) }, (runs) => void sizes.push(runs.length));
@@ -178,7 +178,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     for (const handle of await serial.enqueueMany([1, 2, 3])) expect(await handle.result(wait)).toBe(1);
   });
 
-  test("complete in one transaction of the handler's own, and a payload that does not match fails alone", async () => {
+  test("complete in one transaction of the handler, and a run with an invalid payload fails separately", async () => {
     const tower = make();
     const task = tower.task(
       "a",
@@ -212,7 +212,7 @@ describe.each(everyPostgres())("batches on $title", ({ url }) => {
     expect(define).toThrow(expect.objectContaining({ code: "TASK_INVALID", path }));
   });
 
-  test("an isolated handler and a command are refused, and a wait that is no duration", () => {
+  test("an isolated handler, a command, and a wait that is no duration are refused", () => {
     const tower = make({ worker: false });
     const invalid = expect.objectContaining({ code: "TASK_INVALID", path: "batch" });
     const batch = { size: 2 };
@@ -238,7 +238,7 @@ describe("batches of a worker without a store", () => {
     await stage.close();
   });
 
-  test("take several runs, and end them singly or together", async () => {
+  test("take several runs, and end them separately or together", async () => {
     const one = worker({ server: stage.urlOf(), key, handleSignals: false, log: recordingLog().log, drain: "10s" });
     workers.push(one);
     const sizes: number[] = [];

@@ -9,7 +9,7 @@ interface Explained {
   "Shared Read Blocks": number;
 }
 
-describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $title", (server) => {
+describe.each(everyPostgres())("the cost of a leader's heartbeat and of a scrape, on $title", (server) => {
   const tasks = 2_000;
   let stage: Stage;
   beforeAll(async () => {
@@ -35,12 +35,12 @@ describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $tit
     return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
   };
 
-  it("costs no more with many tasks: nobody's runs are looked at where no group is late", async () => {
+  it("does not grow with the number of tasks: no runs are read if no group is late", async () => {
     const sql = unservedSql(`"${stage.schema}"`).replaceAll("$2", String(stage.nowMs));
     expect(await blocksOf(sql)).toBeLessThan(tasks / 4);
   });
 
-  it("are late when they have been due for a minute, and not before", async () => {
+  it("a group is late once its runs have been due for a minute, and not before", async () => {
     const told = async (inMs: number) => {
       const sql = unservedSql(`"${stage.schema}"`).replaceAll("$2", String(stage.nowMs + inMs));
       return (await stage.one<{ told: string[] }>(`select (${sql}) as told`)).told;
@@ -49,7 +49,7 @@ describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $tit
     expect(await told(61_000)).toEqual([expect.stringMatching(/^group /)]);
   });
 
-  it("and what a scrape asks costs no more with many runs that wait, in their group or at an addressee", async () => {
+  it("a scrape costs no more with many waiting runs, in a group or addressed to a worker", async () => {
     await stage.rows("update $s.run set group_id = -7 where id % 2 = 0");
     await stage.sql.query(`vacuum analyze ${stage.schema}.run`);
     const sql = `select min(due_ms), count(*) from ${waitingSql(`"${stage.schema}"`, String(stage.nowMs + 1), 1, 10)} o`;

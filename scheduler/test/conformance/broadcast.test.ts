@@ -60,8 +60,8 @@ async function broadcast(options: TaskOptions = {}) {
   return { a, b, ofA, ofB };
 }
 
-describe("a part of a broadcast whose worker dies in the middle", () => {
-  it("fails when the worker is not back within the grace: with a dead letter that names it, and what comes after begins", async () => {
+describe("a broadcast run whose worker dies while running it", () => {
+  it("fails with a dead letter naming the worker if it is not back within the grace, and followers begin", async () => {
     const { a, b, ofA, ofB } = await broadcast();
     await settle(a, ofA);
     await leave(b);
@@ -83,7 +83,7 @@ describe("a part of a broadcast whose worker dies in the middle", () => {
   it.each([
     ["before its claims are taken back", 1],
     ["after they were taken back, and before the part is given up", 3],
-  ])("is tried again by that worker when it is back under its name, %s", async (_when, minutes) => {
+  ])("is retried by that worker when it returns under its name, %s", async (_when, minutes) => {
     const { a, b, ofA, ofB } = await broadcast();
     await settle(a, ofA);
     await leave(b);
@@ -99,7 +99,7 @@ describe("a part of a broadcast whose worker dies in the middle", () => {
     expect(await (await opened()).deadLetters.letters({ task: "reload" }, 10)).toEqual([]);
   });
 
-  it("fails too when it waits for its next try as the worker leaves", async () => {
+  it("fails too if it is waiting for its next attempt when the worker leaves", async () => {
     const { b, ofB } = await broadcast();
     await settle(b, ofB, { kind: "retry", dueMs: nowMs() + 600_000, error: '{"message":"no"}' });
     await leave(b);
@@ -120,7 +120,7 @@ describe("a part of a broadcast whose worker dies in the middle", () => {
     expect(await find(ofB.runId)).toMatchObject(becomes);
   });
 
-  it("is cancelled when the worker had not begun it", async () => {
+  it("is cancelled if the worker had not started it", async () => {
     const { b } = await broadcast();
     await tower.carillon.enqueue("reload");
     await tower.advance("1s");

@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-describe("a bundle, by the API", () => {
-  test("is planned, applied as planned, once under its key, and put down to whoever asked", async () => {
+describe("a bundle over the API", () => {
+  test("is planned, applied as planned, applied once per idempotency key, and attributed to the caller", async () => {
     const api = stage.client("editor");
     const given = { bundle: "b", tasks: tasks("b-1", "b-2") };
     const { plan, steps } = await stage.client("viewer").planBundle(given);
@@ -46,7 +46,7 @@ describe("a bundle, by the API", () => {
     expect((await api.planBundle(given)).steps).toMatchObject([{ kind: "none" }, { kind: "none" }]);
   });
 
-  test("of another plan than is there by now is refused whole; with * it is done, each task by itself", async () => {
+  test("with an outdated plan is refused entirely; with plan * each task is applied separately", async () => {
     const given = { bundle: "c", tasks: tasks("c-1", "c-2") };
     await admin.applyBundle({ ...given, plan: "*" });
     const more = { ...given, tasks: given.tasks.map((one) => ({ ...one, options: { ...options, priority: 7 } })) };
@@ -65,7 +65,7 @@ describe("a bundle, by the API", () => {
     expect(steps[1]).toMatchObject({ kind: "none", keepsEdits: true, drift: [{ part: "timeoutMs", applied: null }] });
   });
 
-  test("with a step that cannot be carried out, a task twice or a circle does nothing", async () => {
+  test("with an impossible step, a repeated task or a cycle changes nothing", async () => {
     await admin.createTask({ task: "loose", options });
     const given = { bundle: "d", tasks: tasks("d-1", "loose"), plan: "*" };
     await expect(admin.applyBundle(given)).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe("a bundle, by the API", () => {
     expect(entry).toMatchObject({ act: "adopt", before: { bundle: null }, after: { bundle: "d" }, why: "ours now" });
   });
 
-  test("has nothing of other namespaces for whoever may not see them, and is not pruned where one may only look", async () => {
+  test("omits tasks of namespaces the caller cannot see, and cannot prune where the caller may only read", async () => {
     await admin.applyBundle({ bundle: "both", tasks: tasks("ours/x", "ours/y", "theirs/x", "theirs/y"), plan: "*" });
     const theirs = stage.clientOf(await stage.token("editor", { where: ["theirs"] }));
     const given = { bundle: "both", tasks: tasks("theirs/x"), prune: true };
@@ -122,8 +122,8 @@ describe("a bundle, by the API", () => {
   });
 });
 
-describe("what defines a task, by the API", () => {
-  test("is said anew from the version that was seen, edits by hand stay, and a removed name may come again", async () => {
+describe("defining a task over the API", () => {
+  test("replaces the version that was read, keeps manual edits, and can reuse a removed name", async () => {
     expect(await admin.defineTask({ task: "e", options }, { ifVersion: 0 })).toMatchObject({
       version: 1,
       changed: true,

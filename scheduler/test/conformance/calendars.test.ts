@@ -41,7 +41,7 @@ describe("calendars", () => {
     );
   const counters = async ({ taskId }: TaskRecord) => (await stage.store.tasks.counters([taskId])).get(taskId);
 
-  it("task.next() in code tells the slots that will run, once it has read the days", async () => {
+  it("task.next() in code returns the slots that will run, once the calendar has been read", async () => {
     await set("next", [day(1)]);
     const tower = carillon({ store: postgres().url, schema: stage.schema, handleSignals: false, worker: false });
     try {
@@ -62,7 +62,7 @@ describe("calendars", () => {
     }
   });
 
-  it("are versioned, and equal ones change nothing", async () => {
+  it("have versions, and saving equal content changes nothing", async () => {
     expect(await set("plain", [day(1), day(0)])).toMatchObject({
       changed: true,
       calendar: { version: 1, holidays: [day(0), day(1)] },
@@ -86,7 +86,7 @@ describe("calendars", () => {
     await expect(set("../x", [])).rejects.toMatchObject({ code: "CALENDAR_INVALID" });
   });
 
-  it("skip slots on free days: told in the ledger, counted, without a run", async () => {
+  it("skip slots on free days, which are recorded in the ledger and counted, without a run", async () => {
     // The slot is at midnight, so today's slot is over at any time of day, and the first planned slot is tomorrow's.
     await set("skips", [day(0)]);
     const task = await stage.task("skips", { schedule: cron("0 0 * * *"), calendar: { name: "skips" } });
@@ -100,7 +100,7 @@ describe("calendars", () => {
     expect(await counters(task)).toMatchObject({ skipped: 1, missed: 0 });
   });
 
-  it("move slots, the ledger telling where from, and delay them out of blackouts", async () => {
+  it("move slots, recording the original time in the ledger, and delay them out of blackouts", async () => {
     await set("moves", [day(0)]);
     const options = { schedule: cron("0 9,23 * * *"), calendar: { name: "moves", otherwise: "next" as const } };
     const task = await stage.task("moves", { ...options, blackout: [{ from: "22:00", to: "06:00", ...delay }] });
@@ -118,7 +118,7 @@ describe("calendars", () => {
     expect(await due(task)).toEqual([33, 54]);
   });
 
-  it("plan anew what is planned and not claimed when they change, and take back what they skipped", async () => {
+  it("replan unclaimed slots when they change, and restore the slots they had skipped", async () => {
     await set("changes", [day(0)]);
     const task = await stage.task("changes", { schedule: cron("0 0 * * *"), calendar: { name: "changes" } });
     await stage.plan([task], session, tomorrowMs + dayMs + hourMs);
@@ -137,7 +137,7 @@ describe("calendars", () => {
     ]);
   });
 
-  it("refuse the step of a planner that has the old one", async () => {
+  it("refuse a step of a planner that has the old version", async () => {
     await set("stale", []);
     const task = await stage.task("stale", { schedule: every("1h"), calendar: { name: "stale" } });
     const steps = await stage.steps([task], stage.nowMs + 2 * hourMs);
@@ -150,7 +150,7 @@ describe("calendars", () => {
     expect(plannedSchedule(known.definition, known.calendar).judge?.(tomorrowMs, tomorrowMs)?.skipped).toBeDefined();
   });
 
-  it("tell of a slot that a change moves to before now", async () => {
+  it("record a slot that a change moves into the past", async () => {
     const name = "passed";
     await set(name, []);
     const at = new Date(stage.nowMs - hourMs).toISOString();
@@ -165,7 +165,7 @@ describe("calendars", () => {
     expect(await counters(task)).toMatchObject({ skipped: 1 });
   });
 
-  it("leave no slot without an account where a day is made free by mistake and mended, in any order of edits", async () => {
+  it("account for every slot when a day is made free by mistake and corrected, in any order of edits", async () => {
     const name = "mistake";
     const noonMs = tomorrowMs + 12 * hourMs;
     const edit = (holidays: string[], nowMs: number) =>
@@ -214,7 +214,7 @@ describe("calendars", () => {
   it.each([
     { otherwise: "next" as const, ofDay: 0, before: [], after: [0] },
     { otherwise: "previous" as const, ofDay: 1, before: [1], after: [] },
-  ])("do not run again what ran, where a change moves it to a later time by $otherwise", async (row) => {
+  ])("do not repeat a run whose slot a change moves to a later time by $otherwise", async (row) => {
     const name = `again-${row.otherwise}`;
     const edit = (days: number[], nowMs: number) =>
       stage.store.calendars.set(name, { zone: "UTC", weekend: [], holidays: days.map(day) }, change(nowMs));
@@ -242,7 +242,7 @@ describe("calendars", () => {
     expect(next, "nor is it shown as coming").toBeGreaterThan(tomorrowMs + 300 * dayMs);
   });
 
-  it(`tell of each slot once through random edits of calendar, rules, schedule and pause, seed ${seed}`, async () => {
+  it(`record each slot once through random edits of calendar, rules, schedule and pause, seed ${seed}`, async () => {
     await stage.store.history.rotate(stage.nowMs, null, sequenceDays + 1);
     const worker = await stage.session("worker");
     const play = async (round: number) => {
@@ -261,7 +261,7 @@ describe("calendars", () => {
     await Promise.all(Array.from({ length: 4 }, playSome));
   }, 3_600_000);
 
-  it("must be there for a task that uses them, and stay", async () => {
+  it("must exist for a task that uses them, and cannot be removed while used", async () => {
     await expect(stage.task("none", { calendar: { name: "nowhere" } })).rejects.toMatchObject({
       code: "CALENDAR_UNKNOWN",
     });

@@ -16,7 +16,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
   /** Creates a task in a new group, so that one test does not claim another's runs. */
   const alone = (name: string, options = {}) => stage.task(name, { group: `g${++groups}`, ...options });
 
-  it("gives each run to one of many workers", async () => {
+  it("assign each run to one of many workers", async () => {
     const task = await alone("shared");
     await stage.store.runs.enqueue(
       Array.from({ length: 3_000 }, () => stage.write(task)),
@@ -57,7 +57,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
-  it("gives the runs of a higher priority first, whichever of the worker's groups they are of", async () => {
+  it("take runs of a higher priority first, in whichever of the worker's groups they are", async () => {
     const tasks = [await alone("left"), await alone("right"), await alone("third")];
     const session = await stage.session("worker");
     const priorities = [2, 7, 5, 9, 0, 3, 8];
@@ -68,7 +68,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect(claimed).toEqual(priorities.toSorted((a, b) => b - a));
   });
 
-  it("tells how many could be claimed in the time that comes, and when the next one after that", async () => {
+  it("report how many runs could be claimed in the next period, and when the next one after it is due", async () => {
     const task = await alone("coming");
     const urgent = await stage.task("coming-urgent", { group: task.definition.group, priority: 9 });
     const t = stage.nowMs;
@@ -85,7 +85,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect(await coming(1_000), "what is claimed does not come").toEqual({ counts: [0, 0, 1, 0], nextMs: t + 2_100 });
   });
 
-  it("passes over a run that someone else is writing, instead of waiting for it", async () => {
+  it("skip a run that another transaction is writing, instead of waiting for it", async () => {
     const task = await alone("passed-over");
     const session = await stage.session("worker");
     const [busy, free] = [await stage.enqueue(task, { dueMs: stage.nowMs - 5 }), await stage.enqueue(task)];
@@ -101,7 +101,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect((await stage.claim(session, [task])).map(({ runId }) => runId)).toEqual([busy]);
   });
 
-  it("raises the fence with every claim of a run", async () => {
+  it("raise the fence with every claim of a run", async () => {
     const task = await alone("fences");
     const session = await stage.session("worker");
     const runId = await stage.enqueue(task);
@@ -119,7 +119,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
-  it("takes higher priorities first, and within one the earliest due", async () => {
+  it("take higher priorities first, and the earliest due within one priority", async () => {
     const task = await alone("priorities");
     const session = await stage.session("worker");
     const expected: number[] = [];
@@ -136,7 +136,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect(taken).toEqual(expected);
   });
 
-  it("claims nothing that is due later than asked, and says when to come back", async () => {
+  it("take nothing due after the requested time, and return when to claim again", async () => {
     const task = await alone("due");
     const session = await stage.session("worker");
     await stage.enqueue(task, { dueMs: stage.nowMs + 501 });
@@ -159,7 +159,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect(await all.nextDue()).toBeNull();
   });
 
-  it("leaves tasks and groups that the worker cannot run", async () => {
+  it("leave tasks and groups that the worker cannot run", async () => {
     const mine = await stage.task("mine", { group: "both" });
     const not = await stage.task("not-mine", { group: "both" });
     const other = await alone("other-group");
@@ -178,7 +178,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect(await nextDue()).toBeNull();
   });
 
-  it("gives an ended session, or one that never was, nothing", async () => {
+  it("return nothing for an ended or unknown session", async () => {
     const task = await alone("ended-session");
     const session = await stage.session("worker");
     await stage.enqueue(task);
@@ -188,7 +188,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     expect(await stage.claim(await stage.session("worker"), [task])).toHaveLength(1);
   });
 
-  it("puts aside a run that a transaction older than its task's pause brought", async () => {
+  it("set aside a run enqueued by a transaction older than its task's pause", async () => {
     const task = await alone("aside");
     const session = await stage.session("worker");
     const client = await stage.sql.connect();
@@ -206,7 +206,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
-  it("cancels a run that a transaction older than its task's removal brought", async () => {
+  it("cancel a run enqueued by a transaction older than its task's removal", async () => {
     const task = await alone("removed-under");
     const session = await stage.session("worker");
     const client = await stage.sql.connect();
@@ -222,7 +222,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
-  it("finds the due run among a million of the future by the index", async () => {
+  it("find the due run among a million future runs by the index", async () => {
     const task = await alone("million");
     const session = await stage.session("worker");
     await stage.rows(
@@ -281,7 +281,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
-  it("moves a lost session's claims to the process's new one, with their fences", async () => {
+  it("move a lost session's claims to the process's new session, with their fences", async () => {
     const task = await alone("adopted");
     const [old, next] = [await stage.session("worker"), await stage.session("worker")];
     for (let i = 0; i < 3; i++) await stage.enqueue(task);
@@ -307,7 +307,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     ).toEqual(new Set());
   });
 
-  describe("taken back from a dead worker", () => {
+  describe("a run reclaimed from a dead worker", () => {
     async function lost(
       name: string,
       options = {},
@@ -320,7 +320,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       return { task, session, run };
     }
 
-    it("what has started not while the session lives, nor before the task's grace has passed", async () => {
+    it("if it has started, is not reclaimed while the session lives, nor before the task's grace has passed", async () => {
       const { session, run } = await lost("grace", { grace: "2s" });
       await stage.store.claims.report(session, [
         { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: null },
@@ -345,14 +345,14 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       ]);
     });
 
-    it("fails where the task says so", async () => {
+    it("fails if the task's policy says so", async () => {
       const { session, run } = await lost("fail", { grace: 0, onWorkerLost: "fail" });
       await stage.store.sessions.end(session, null, stage.nowMs, "silent");
       expect(await stage.store.claims.reclaim(session, 0, stage.nowMs, 10)).toMatchObject([{ outcome: "fail" }]);
       expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
     });
 
-    it("is cancelled where that was asked", async () => {
+    it("is cancelled if its cancellation was requested", async () => {
       const { session, run } = await lost("cancel-asked", { grace: 0 });
       expect(await stage.store.runs.cancel(run.runId, "no more", stage.nowMs)).toBe("asked");
       await stage.store.sessions.end(session, null, stage.nowMs, "silent");
@@ -360,7 +360,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "cancelled" });
     });
 
-    it("ends with a task that was removed meanwhile", async () => {
+    it("ends with its task if that was removed meanwhile", async () => {
       const { session, run } = await lost("lost-and-removed", { grace: 0 });
       await stage.store.claims.report(session, [
         { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: null },
@@ -374,14 +374,14 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "cancelled" });
     });
 
-    it("what is not known to have started at once, whatever the grace; it may have, so its task decides", async () => {
+    it("without a reported start is reclaimed at once, ignoring the grace; its task's policy decides", async () => {
       const { session, run } = await lost("unstarted", { grace: "10m", onWorkerLost: "fail" });
       await stage.store.sessions.end(session, null, stage.nowMs, "silent");
       expect(await stage.store.claims.reclaim(session, 0, stage.nowMs, 10)).toMatchObject([{ outcome: "fail" }]);
       expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
     });
 
-    it("what was due after its session's end goes back as if it had not been claimed", async () => {
+    it("that was due after its session ended is released as if it had not been claimed", async () => {
       for (const onWorkerLost of ["retry", "fail", "ask"] as const) {
         const { session, run } = await lost(
           `ahead-${onWorkerLost}`,
@@ -395,7 +395,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       }
     });
 
-    it("waits for a decision where its task asks for one: nobody claims it, and its place is free", async () => {
+    it("waits for a decision with onWorkerLost: ask; it cannot be claimed, and its slot is free", async () => {
       const { task, session, run } = await lost("asked", { grace: 0, onWorkerLost: "ask", overlap: "queue" });
       const next = await stage.enqueue(task);
       await stage.store.sessions.end(session, null, stage.nowMs + 1, "silent");
@@ -425,7 +425,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       });
     });
 
-    it("a worker that is stopped leaves what it cut short to the decision too", async () => {
+    it("interrupted by a stopping worker waits for that decision too", async () => {
       const { session, run } = await lost("cut-short", { onWorkerLost: "ask" });
       const verdict = { kind: "retry" as const, dueMs: stage.nowMs, error: '{"code":"STOPPED"}', ask: true };
       expect(await stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs)).toEqual(
@@ -446,7 +446,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect(await stage.claim(heir, [task], stage.nowMs + 30_000)).toHaveLength(1);
     });
 
-    it("is taken for the cause after three losses", async () => {
+    it("fails as the suspected cause after three losses", async () => {
       const { task, session, run } = await lost("poisonous", { grace: 0 });
       let holder = session;
       const outcomes: string[] = [];
@@ -460,7 +460,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "failed" });
     });
 
-    it("is given to one of several reapers, whole batches at a time", async () => {
+    it("goes to one of several concurrent reapers, in whole batches", async () => {
       const task = await alone("reapers", { grace: 0 });
       const session = await stage.session("worker");
       await stage.store.runs.enqueue(

@@ -80,7 +80,7 @@ describe("a step of the store's clock", () => {
   it.each([
     ["forward by 2 h", 2 * hourMs, "2 h ahead of"],
     ["back by 1 h", -hourMs, "1 h behind"],
-  ])("%s fires every slot once and at its time, and is an alarm within 5 s", async (_, stepMs, words) => {
+  ])("%s fires every slot once and on time, and raises an alarm within 5 s", async (_, stepMs, words) => {
     const [raised, cleared] = [alarmed("raised"), alarmed("cleared")];
     store.step(stepMs / 1_000);
     await until("the alarm", () => alarmed("raised") > raised);
@@ -115,7 +115,7 @@ describe("a step of the store's clock", () => {
 });
 
 /** Tests memberships without schedulers or workers; each has simulated clocks that a test can step. */
-describe("who decides about a step", () => {
+describe("deciding which clock was stepped", () => {
   let server: SteppedStore;
   let store: Store;
   let sql: pg.Pool;
@@ -181,7 +181,7 @@ describe("who decides about a step", () => {
     await server.close();
   });
 
-  it("a node whose monotonic clock stood still follows the others, and they do not follow it", async () => {
+  it("a node whose monotonic clock stopped follows the other nodes, and they do not follow it", async () => {
     const [a, b] = [await join("a"), await join("b")];
     await experienced();
     const before = await shift();
@@ -192,7 +192,7 @@ describe("who decides about a step", () => {
     expect(isNear(a.aheadMs(), 0)).toBe(true);
   });
 
-  it("most nodes decide, and a worker goes with them", async () => {
+  it("the majority of nodes decides, and a worker follows it", async () => {
     const all = [await join("a"), await join("b"), await join("c"), await join("w", "worker")] as const;
     await experienced();
     server.step(7_200);
@@ -204,7 +204,7 @@ describe("who decides about a step", () => {
     expect(all.map((one) => isNear(one.aheadMs(), 0))).toEqual([true, true, true, true]);
   });
 
-  it("a node that starts meanwhile has the cluster's time; the wall clocks of most nodes adopt the store's", async () => {
+  it("a node that starts meanwhile gets the cluster's time; the wall clocks of most nodes adopt the store's", async () => {
     const [a, b] = [await join("a"), await join("b")];
     await experienced();
     server.step(-3_600);
@@ -220,7 +220,7 @@ describe("who decides about a step", () => {
     expect(Math.abs(((await found())?.reachedMs ?? 0) - Date.now()) < 60_000).toBe(true);
   });
 
-  it("alone, its own wall clock decides: a machine that slept wakes to the store's time", async () => {
+  it("a lone node decides by its own wall clock: after machine sleep it adopts the store's time", async () => {
     const a = await join("a");
     const { number } = await shift();
     a.monoOffMs -= hourMs;
@@ -229,7 +229,7 @@ describe("who decides about a step", () => {
     expect(a.told("it is adopted")).toBe(true);
   });
 
-  it("one that went back by a day while no node ran is in the log and doctor's, with since when and by how much", async () => {
+  it("a step back by a day while no node ran is logged and shown by doctor, with its time and size", async () => {
     const a = await join("a");
     await a.membership.leave("stopped");
     expect(await found()).toBeUndefined();
@@ -253,7 +253,7 @@ describe("who decides about a step", () => {
     await join("strict", "node", "refuse");
   });
 
-  it("an operator adopts it, which is in the audit", async () => {
+  it("an operator adopts the step, which is in the audit log", async () => {
     const a = await join("a");
     server.step(7_200);
     await until("the cluster goes on without the store's clock", async () => isNear((await shift()).ms, -2 * hourMs));

@@ -43,7 +43,7 @@ describe("a codec of payloads and results", () => {
     return JSON.stringify(rows);
   };
 
-  test("each kind of enqueue, children, chains, joins and results: the store has none of it in plain", async () => {
+  test("every enqueue, child, chain, join and result: the store holds no plain text", async () => {
     const tower = make({ codec });
     const seen: unknown[] = [];
     const task = tower.task("plain", {}, (_, payload: unknown) => {
@@ -104,7 +104,7 @@ describe("a codec of payloads and results", () => {
     expect(ends).toEqual([{ got: word }]);
   });
 
-  test("events of the cluster have results decoded, and as the store has them where the codec is missing", async () => {
+  test("cluster events have decoded results, or the stored form if the codec is missing", async () => {
     const [own, other] = [make({ codec }), make({ worker: false })];
     const told = own.task("told", {}, () => ({ word: "plain" }));
     await Promise.all([own.start(), other.start()]);
@@ -122,7 +122,7 @@ describe("a codec of payloads and results", () => {
     });
   });
 
-  test("another key, a wrong one, and no codec: the attempt fails with CODEC_FAILED, and the run can be looked at", async () => {
+  test("with another key, a wrong key or no codec, the attempt fails with CODEC_FAILED, and the run stays readable", async () => {
     const producer = make({ codec, worker: false });
     producer.task("a", {}, () => "no");
     await producer.start();
@@ -153,7 +153,7 @@ describe("a codec of payloads and results", () => {
     await expect(reader.runs.result(done.runId, wait)).rejects.toMatchObject({ code: "CODEC_FAILED" });
   });
 
-  test("what cannot be encoded is not enqueued, and a result that cannot be is not kept", async () => {
+  test("a payload that cannot be encoded is not enqueued, and a result that cannot be encoded is not kept", async () => {
     let fails = false;
     const breaking = {
       ...codec,
@@ -178,7 +178,7 @@ describe("a codec of payloads and results", () => {
   });
 });
 
-describe("a codec, at a worker without a store", () => {
+describe("a codec on a worker without a store", () => {
   const stage = new RemoteStage();
   let key = "";
   beforeAll(async () => {
@@ -188,7 +188,7 @@ describe("a codec, at a worker without a store", () => {
   });
   afterAll(() => stage.close());
 
-  test("the server has no key, and shows nothing of payload and result", async () => {
+  test("the server has no key, and shows neither payload nor result", async () => {
     const codec = aesCodec({ a: first }, "a");
     const seen: unknown[] = [];
     const one = worker({ server: stage.urlOf(), key, codec, handleSignals: false, log: recordingLog().log }).task(

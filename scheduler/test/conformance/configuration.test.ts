@@ -27,7 +27,7 @@ const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
 const perfect: Losses = { lose: 0, double: 0, delayMs: 0 };
 const deaf: Losses = { lose: 1, double: 0, delayMs: 0 };
 
-describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`, (server) => {
+describe.each(everyPostgres())(`propagation of configuration, on $title (seed ${seed})`, (server) => {
   let stage: Stage;
   const nodes: Node[] = [];
   beforeAll(async () => {
@@ -167,7 +167,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
   const made = (name: string) => stage.task(name, { group: `travel-${++groups}`, description: "first" });
   const everyone = (ms: number) => Promise.all(nodes.map((node) => node.pass(ms)));
 
-  it("a signal brings a change to every node's memory at once", async () => {
+  it("a signal updates every node's cache at once", async () => {
     const task = await made("heard");
     const random = seeded(seed);
     for (const name of ["a", "b", "c"]) {
@@ -182,7 +182,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     for (const node of nodes) expect(node.clock.monotonic(), "before any beat").toBeLessThan(1_000 + beatMs);
   });
 
-  it("without any signal the next beat brings it, and a node where nothing changes asks nothing", async () => {
+  it("without signals the next heartbeat brings the change, and a node without changes sends no query", async () => {
     const task = await made("unheard");
     const unknown = await made("never-wanted");
     const random = seeded(seed);
@@ -208,7 +208,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     }
   });
 
-  it("a change that was stamped before others and committed after them is found, also by a deaf node", async () => {
+  it("a change stamped before others but committed after them is found, even by a node without signals", async () => {
     const early = await made("stamped-early");
     const late = await made("stamped-late");
     const node = await new Node().join("a", deaf, seeded(seed));
@@ -223,7 +223,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     expect(node.version(early)).toBe(2);
   });
 
-  it("a node cut off for an hour catches up with all of it at its first beat", async () => {
+  it("a node cut off for an hour receives all changes at its first heartbeat", async () => {
     const task = await made("long-ago");
     const node = await new Node().join("a", deaf, seeded(seed));
     await node.definitions.ensure([task]);
@@ -242,7 +242,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     });
   });
 
-  it("signals lost, doubled, late and out of order, edits at once from every side: all converge within a beat", async () => {
+  it("with lost, repeated, late and reordered signals and concurrent edits, all nodes converge within a heartbeat", async () => {
     const random = seeded(seed);
     const tasks = await Promise.all([0, 1, 2, 3].map((i) => made(`storm-${i}`)));
     for (const name of ["a", "b", "c", "d"]) {
@@ -301,8 +301,8 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
         expect(node.version(task), `${node.membership.node} knows ${task.name} (seed ${seed})`).toBe(task.version);
   });
 
-  describe("a worker that hears no signal", () => {
-    it("runs what was enqueued before an edit by the edited definition, however old its memory", async () => {
+  describe("a worker that receives no signal", () => {
+    it("runs a run enqueued before an edit by the edited definition, however old its cache is", async () => {
       const task = await made("enqueued-before");
       const node = await new Node().join("w", deaf, seeded(seed), { groupIds: [task.groupId] });
       await node.definitions.ensure([task]);
@@ -318,7 +318,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       expect(await stage.store.runs.find(runId)).toMatchObject({ version: 2 });
     });
 
-    it("takes up, at its next beat, a task that it could not run before", async () => {
+    it("starts claiming, at its next heartbeat, a task that it could not run before", async () => {
       const task = await made("could-not");
       const canRun = ({ description }: TaskDefinition) => description === "second";
       const node = await new Node().join("w", deaf, seeded(seed), { groupIds: [task.groupId], canRun });

@@ -3,8 +3,8 @@ import { defineTask } from "../../src/task/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("a transaction that another one was in the way of, on $title", (server) => {
-  it("is told by a code, has changed nothing, and can be tried again", async ({ onTestFinished }) => {
+describe.each(everyPostgres())("a transaction that conflicts with another one, on $title", (server) => {
+  it("fails with a code, has changed nothing, and can be retried", async ({ onTestFinished }) => {
     const stage = await openStage(server);
     onTestFinished(() => stage.close());
     const save = () => stage.store.tasks.save(defineTask("report"), null, change(stage.nowMs));

@@ -10,7 +10,7 @@ import { Database } from "../../src/store/postgres/database.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-it.each(everyPostgres())("no statement is compiled, whatever the server's own setting: $title", async ({ url }) => {
+it.each(everyPostgres())("no statement is JIT-compiled, whatever the server's own setting: $title", async ({ url }) => {
   const surroundings = { clock: systemClock, random: systemRandom, log: silentLog };
   const database = new Database({ url, schema: "public", connectionsMax: 2, ...surroundings });
   try {
@@ -24,7 +24,7 @@ it.each(everyPostgres())("no statement is compiled, whatever the server's own se
   }
 });
 
-it.each(everyPostgres())("two connections are enough for all work, and no more are made, $title", async (server) => {
+it.each(everyPostgres())("two connections are enough for all work, and no more are opened, $title", async (server) => {
   const schema = `connections_${randomBytes(4).toString("hex")}`;
   const database = new pg.Client({ connectionString: server.direct });
   await database.connect();

@@ -91,7 +91,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
   const join = (name: string) => new Node().join(name);
   const alive = async () => (await stage.store.sessions.members()).members.map(({ node }) => node).sort();
 
-  it("has one leader, and the next when it leaves, at once", async () => {
+  it("has one leader, and elects the next at once when it leaves", async () => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
@@ -110,7 +110,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     ]);
   });
 
-  it("takes a silent member for dead after its timeout by the observer's clock, not before", async () => {
+  it("declares a silent member dead after its timeout by the observer's clock, not before", async () => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
@@ -128,7 +128,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     a.cut = true;
   });
 
-  it("beats no oftener once a member that it counted silent is shown by a service", async () => {
+  it("does not send heartbeats more often after the coordination provider lists a member counted as silent", async () => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
@@ -143,7 +143,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     a.cut = true;
   });
 
-  it("counts a leader's silence from its beat, told by a signal, not from when its own next look would have seen it", async () => {
+  it("counts a leader's silence from its signalled heartbeat, not from the observer's next read", async () => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
@@ -179,7 +179,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     await listened;
   });
 
-  it("does not bury one whose beat arrives in the last moment", async () => {
+  it("does not declare dead a member whose heartbeat arrives at the last moment", async () => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
@@ -190,7 +190,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     expect(await alive()).toEqual(["a", "b"]);
   });
 
-  it("trusts itself for less long than anyone waits who would bury it, from when its beat began", async () => {
+  it("a member trusts its session for less time than observers wait, counted from the start of its heartbeat", async () => {
     const a = await join("a");
     await a.quiet();
     expect(a.membership.trusted()).toBe(true);
@@ -217,7 +217,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     expect(a.terms.at(-1)).toBe(a.membership.term());
   });
 
-  it("judges nobody by what it could not see: blindness begins the wait anew", async () => {
+  it("ignores silence while the observer had no connection: the wait restarts when it is back", async () => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
@@ -234,7 +234,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     a.cut = true;
   });
 
-  it("joins again after it was taken for dead, and says which session took whose place", async () => {
+  it("a member declared dead rejoins, and reports which session replaced which", async () => {
     const a = await join("a");
     await a.quiet();
     const old = a.membership.sessionId;
@@ -247,7 +247,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     expect(a.terms, "its term ended with its session").toContain(null);
   });
 
-  it("tells of the lost session also when the beat after joining again fails", async () => {
+  it("reports the lost session even if the heartbeat after rejoining fails", async () => {
     const a = await join("a");
     await a.quiet();
     const old = a.membership.sessionId;
@@ -266,7 +266,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     expect(a.rejoins.at(-1)?.[1]).toBe(a.membership.sessionId);
   });
 
-  it("does not trust a session that another has ended, however young its last beat", async () => {
+  it("a member does not trust a session that another process ended, however recent its last heartbeat", async () => {
     const a = await join("a");
     await a.quiet();
     await stage.store.sessions.end(a.membership.sessionId, null, stage.nowMs, "by hand");
@@ -297,7 +297,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     }
   });
 
-  it("refuses a name whose holder goes on beating, and takes over one whose holder is silent", async () => {
+  it("refuses a name whose holder still sends heartbeats, and takes over a name whose holder is silent", async () => {
     const a = await join("a");
     const second = new Node();
     const joining = (): Promise<unknown> => {

@@ -50,7 +50,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     return store.operations.find(id);
   }
 
-  it("are the runs that failed for good, in groups of one reason, counted exactly", async () => {
+  it("are the runs that failed for good, grouped by reason, counted exactly", async () => {
     const a = await stage.task("grouped-a", { group: "grouped-a" });
     const b = await stage.task("grouped-b", { group: "grouped-b" });
     const first = await fail(a, ["order 1 refused", "order 22 refused", "disk full"]);
@@ -76,7 +76,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await groupsOf({ group: "grouped-b" })).toEqual([expect.objectContaining({ letters: 1 })]);
   });
 
-  it("are listed by the largest thousand reasons, and a hundred tasks of each, with the counts of all", async () => {
+  it("list the thousand most frequent reasons, and a hundred tasks of each, with the counts of all", async () => {
     const word = (n: number) =>
       String.fromCharCode(...[n / 676, (n / 26) % 26, n % 26].map((at) => 97 + Math.floor(at)));
     const various = await stage.task("various", { group: "various" });
@@ -96,7 +96,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     ]);
   });
 
-  it("are not what was cancelled, succeeded, or tries again", async () => {
+  it("do not include cancelled, succeeded and retrying runs", async () => {
     const task = await stage.task("not-dead", { group: "not-dead" });
     await stage.store.runs.enqueue([stage.write(task), stage.write(task), stage.write(task)], stage.nowMs);
     const runs = await stage.claim(session, [task]);
@@ -110,7 +110,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await groupsOf({ task: "not-dead" })).toEqual([]);
   });
 
-  it("have one who was lost with its worker among them, and one of a gated task", async () => {
+  it("include a run lost with its worker, and a run of a task with a concurrency limit", async () => {
     const task = await stage.task("lost", { group: "lost", grace: 0, onWorkerLost: "fail", overlap: "queue" });
     const run = await stage.enqueue(task);
     const worker = await stage.session("worker");
@@ -121,7 +121,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(group).toMatchObject({ letters: 1, lastRunId: run, reason: { code: "WORKER_LOST" } });
   });
 
-  it("are redriven once: a new run with payload, priority, key and slot, each knowing of the other", async () => {
+  it("are redriven once: a new run with payload, priority, key and slot, and links in both directions", async () => {
     const task = await stage.task("redriven", { group: "redriven" });
     const [old] = await fail(task, ["no"], { payload: '{"a": 1}', priority: 8, key: "k" });
     await stage.rows("update $s.run_history set slot_ms = 86400000 where id = $1", [old]);
@@ -138,7 +138,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await groupsOf({ task: "redriven" })).toEqual([]);
   });
 
-  it("are run again once by a redrive and a rerun of the same failures at once; the second counts them as passed over", async () => {
+  it("run again once if redriven and rerun at the same time; the second operation counts them as passed over", async () => {
     const task = await stage.task("twice", { group: "twice" });
     const failed = await fail(task, ["a", "b", "c"]);
     const [redrive, rerun] = [await begin("redrive", { task: "twice" }), await begin("rerun", { task: "twice" })];
@@ -151,7 +151,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await carryOut(await begin("rerun", { task: "twice" }))).toMatchObject({ total: 3, done: 0, passed: 3 });
   });
 
-  it("are redriven, and run again by number, with the inputs that they had; a child without its parent", async () => {
+  it("are redriven, and rerun by number, with their original inputs; a child runs without its parent", async () => {
     const task = (name: string, options: TaskOptions = {}) => stage.task(`of-${name}`, { group: name, ...options });
     const [parent, part] = [await task("parent"), await task("part")];
     const joining = await task("joining");
@@ -196,7 +196,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
   });
 
   it.each(["redrive", "rerun", "one"] as const)(
-    "are run again under their limit key, as the part that they were, and for what began them (%s)",
+    "run again with their limit key, broadcast worker and root run (%s)",
     async (how) => {
       const task = (name: string, options: TaskOptions = {}) =>
         stage.task(`${how}-${name}`, { group: `${how}-${name}`, ...options });
@@ -248,7 +248,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     },
   );
 
-  it("are redriven once by two operators at the same time, step by step", async () => {
+  it("are redriven once by two concurrent operators, step by step", async () => {
     const task = await stage.task("raced", { group: "raced" });
     const olds = await fail(
       task,
@@ -267,7 +267,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect((await stage.one("select count(*) as n from $s.run where task_id = $1", [task.taskId])).n).toBe(450);
   });
 
-  it("stay open while a live run has their key, when their task is gone, or their history", async () => {
+  it("stay open while a live run has their key, or if their task or their history is gone", async () => {
     const task = await stage.task("kept", { group: "kept" });
     await fail(task, ["no"], { key: "k" });
     const live = await stage.enqueue(task, { key: "k" });
@@ -294,7 +294,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     });
   });
 
-  it("are dismissed one by one, too, though many ended at one instant", async () => {
+  it("can be dismissed singly, even if many ended at the same instant", async () => {
     const task = await stage.task("single", { group: "single" });
     const [first, second] = await fail(task, ["no", "no"]);
     expect(await stage.store.deadLetters.letters({ runId: second as number }, 10)).toMatchObject([{ runId: second }]);
@@ -302,7 +302,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await stage.store.deadLetters.letters({ task: "single" }, 10)).toMatchObject([{ runId: first }]);
   });
 
-  it("are taken off by dismissing, and a redriven run that fails again is a new one", async () => {
+  it("are closed by dismissing, and a redriven run that fails again is a new dead letter", async () => {
     const task = await stage.task("again", { group: "again" });
     await fail(task, ["no", "other"]);
     const [group] = await groupsOf({ task: "again" });
@@ -317,7 +317,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await groupsOf({ task: "again" })).toEqual([expect.objectContaining({ letters: 1, lastRunId: run!.runId })]);
   });
 
-  it("wait for a place like any run when their task counts its places", async () => {
+  it("wait for a slot like any other run if their task has a concurrency limit", async () => {
     const task = await stage.task("placed", { group: "placed", overlap: "queue" });
     await fail(task, ["no"]);
     await fail(task, ["no"]);
@@ -328,7 +328,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(states.sort()).toEqual(["held", "ready"]);
   });
 
-  it("are counted by the index of open letters, whatever else there is", async () => {
+  it("are counted by the index of open dead letters, independently of other rows", async () => {
     const { plan } = await stage.one<{ plan: string }>(
       `select string_agg(x.filter, ' ') as plan from (
          select pg_get_indexdef(indexrelid) as filter from pg_index where indrelid = '$s.dead_letter'::regclass) x`,

@@ -6,7 +6,7 @@ import { openStage, type Stage, settlement, succeededVerdict } from "../support/
 
 const failedVerdict: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
 
-describe.each(everyPostgres())("a task after another, on $title", (server) => {
+describe.each(everyPostgres())("a task that follows another, on $title", (server) => {
   let stage: Stage;
   let session: number;
   beforeAll(async () => {
@@ -20,7 +20,7 @@ describe.each(everyPostgres())("a task after another, on $title", (server) => {
     ["success", succeededVerdict, { history: "failures" }],
     ["failure", failedVerdict, {}],
   ] as const)(
-    "begins on %s, also if it is defined after the claim of that run, options %#",
+    "begins on %s, even if it is defined after that run was claimed, options %#",
     async (on, verdict, options) => {
       const name = expect.getState().currentTestName?.replace(/\W+/g, "-").slice(-12);
       const upstream = await stage.task(`upstream${name}`, { group: `g${name}`, ...options });

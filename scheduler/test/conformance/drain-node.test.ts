@@ -10,7 +10,7 @@ import { said } from "../support/remote-stage.ts";
 import { everyPostgres, postgres } from "../support/servers.ts";
 import { change, openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("a drained node by $title", (server) => {
+describe.each(everyPostgres())("a node drained by $title", (server) => {
   let stage: Stage;
   let task: TaskRecord;
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
     return made;
   };
 
-  it("is given no run, whichever way one is claimed, keeps what it has, and is given runs again once it is resumed", async () => {
+  it("gets no run by any kind of claim, keeps its runs, and gets runs again once it is resumed", async () => {
     const sessionId = await open("one");
     await stage.enqueue(task);
     const [has] = await stage.claim(sessionId, [task]);
@@ -73,7 +73,7 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
     expect(draining).toBeUndefined();
   });
 
-  it("stays drained under its name, whatever process has it, and tells who did it, when and why", async () => {
+  it("stays drained by name, whichever process uses it, and shows author, time and reason", async () => {
     const first = await open("two");
     const given = { author: "ann", reason: "a new disk", nowMs: stage.nowMs };
     await stage.store.drains.drain("two", given);
@@ -93,12 +93,12 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
     expect(await stage.store.drains.list()).toEqual([]);
   });
 
-  it("of a name that no process has, or had lately, nothing is drained or resumed", async () => {
+  it("cannot be drained or resumed under a name that no process uses or used lately", async () => {
     await expect(stage.store.drains.drain("none", why())).rejects.toMatchObject({ code: "NODE_UNKNOWN" });
     await expect(stage.store.drains.resume("none", why())).rejects.toMatchObject({ code: "NODE_UNKNOWN" });
   });
 
-  it("is drained also when its process takes the name in the same moment, in any order", async () => {
+  it("is drained even if its process takes the name at the same moment, in any order", async () => {
     const other = await stage.another();
     for (let round = 0; round < 40; round++) {
       const node = `racing-${round}`;
@@ -110,7 +110,7 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
   });
 });
 
-describe("nodes", () => {
+describe("draining nodes", () => {
   const stage = new ApiStage();
   const nodes: Carillon[] = [];
   const begun: { node: string; runId: number }[] = [];
@@ -144,7 +144,7 @@ describe("nodes", () => {
     return begun.find((one) => one.runId === runId)?.node;
   };
 
-  it("one that is drained gives back what waits there, ends what it runs, and leaves all else to others until it is resumed", async () => {
+  it("a drained node releases its waiting runs, finishes its running ones, and takes no other until resumed", async () => {
     // Both nodes are full, and further runs wait.
     const first = await Promise.all([0, 0, 0, 0].map(enqueue));
     for (const runId of first) await nodeOf(runId);
@@ -194,7 +194,7 @@ describe("nodes", () => {
     for (const end of ends.values()) end();
   });
 
-  it("a remote worker that is drained is given nothing, which keeps no other waiting, until it is resumed", async () => {
+  it("a drained remote worker gets no run, and delays no other worker, until it is resumed", async () => {
     const key = await stage.key("mine", ["far"]);
     await stage.server.save(defineTask("far", { group: "far" }));
     const join = (name: string) => stage.join(key, { name, groups: ["far"], concurrency: 5 });
@@ -218,7 +218,7 @@ describe("nodes", () => {
     await stage.poll(key, { session: two, verdicts: given.runs.map((run) => said(run)), leave: true });
   });
 
-  it("a name that is unknown is refused with the nearest, by store and by server", async () => {
+  it("an unknown name is refused with the nearest one, by store and by server", async () => {
     for (const [at, environment] of [
       [atStore(), {}],
       [atServer(), token()],

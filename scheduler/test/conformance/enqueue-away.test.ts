@@ -6,7 +6,7 @@ import { StoreProxy } from "../support/proxy.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-describe("an enqueue while the store is away", () => {
+describe("an enqueue while the store is unreachable", () => {
   const schema = `away_${randomBytes(4).toString("hex")}`;
   const towers: Carillon[] = [];
   let proxy: StoreProxy;
@@ -32,7 +32,7 @@ describe("an enqueue while the store is away", () => {
     await client.end();
   });
 
-  it.each(["before it was ever reached", "after it was"])("waits as long as it is told to, %s", async (when) => {
+  it.each(["before it was ever reached", "after it was"])("waits for the configured time, %s", async (when) => {
     const tower = make({ worker: false, scheduler: false });
     if (when === "after it was") await tower.enqueue("t", 1);
     proxy.cut({ refuse: true });
@@ -50,7 +50,7 @@ describe("an enqueue while the store is away", () => {
     await expect(tower.enqueue("t", 4, { signal: {} as never })).rejects.toMatchObject({ code: "OPTION_INVALID" });
   });
 
-  it("goes through when the store comes back in time, and is made once", async () => {
+  it("succeeds if the store comes back in time, and creates one run", async () => {
     const tower = make();
     await tower.start();
     await tower.enqueue("t", 1);
@@ -71,7 +71,7 @@ describe("an enqueue while the store is away", () => {
     await expect(tower.enqueue("t", 2)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
   });
 
-  it("does not keep its process from stopping", async () => {
+  it("does not prevent its process from stopping", async () => {
     const tower = make({ drain: "500ms" });
     await tower.start();
     await tower.enqueue("t", 1);
@@ -82,7 +82,7 @@ describe("an enqueue while the store is away", () => {
     for (const one of await pending) expect(one).toMatchObject({ status: "rejected", reason: { code: "STOPPED" } });
   });
 
-  it("nor does a verdict that cannot be written", async () => {
+  it("nor does a verdict that cannot be written prevent it", async () => {
     const tower = make({ drain: "500ms" });
     let started = false;
     let end = (): void => undefined;

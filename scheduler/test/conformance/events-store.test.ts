@@ -47,7 +47,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
   const drop = () => stage.rows("delete from $s.event_kind");
   const numbersOf = (events: StoredEvent[]) => events.map(({ runId }) => runId);
 
-  it("are recorded only of types that are wanted", async () => {
+  it("are recorded only for requested types", async () => {
     const task = await alone("unwanted");
     await drop();
     await ended(task);
@@ -62,7 +62,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     ]);
   });
 
-  it("tell of every end and every retry, in the order of commits, and of tasks alone", async () => {
+  it("cover every end and every retry, in commit order, and can be limited to tasks", async () => {
     const { place } = await want(eventTypes);
     const [one, other] = [await alone("ends"), await alone("other")];
     const [first] = (await claimed(one)) as [ClaimedRun];
@@ -105,7 +105,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     ]);
   });
 
-  it("of a transaction that commits late are read then, once, and hold up no others", async () => {
+  it("of a transaction that commits late are read after its commit, once, and delay no other events", async () => {
     const task = await alone("overlap");
     const { place } = await want(["run.succeeded"]);
     const [slow, quick, last] = (await claimed(task, 3)) as [ClaimedRun, ClaimedRun, ClaimedRun];
@@ -141,7 +141,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     }
   });
 
-  it("are read in pages, each of which goes on behind the last event of the one before", async () => {
+  it("are read in pages, each of which starts after the last event of the previous one", async () => {
     const task = await alone("paged");
     const { place } = await want(["run.succeeded"]);
     const runs = await claimed(task, 5);
@@ -156,7 +156,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     expect(seen).toEqual(runs.map(({ runId }) => runId));
   });
 
-  it("a rolled-back end is no event", async () => {
+  it("a rolled-back end records no event", async () => {
     const task = await alone("undone");
     const { place } = await want(["run.succeeded"]);
     const [run] = (await claimed(task)) as [ClaimedRun];
@@ -168,7 +168,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     expect((await read(place)).events).toEqual([]);
   });
 
-  it("a place from before events were wanted, or from before what is retained, is not whole", async () => {
+  it("a position from before recording began, or before the retention, is reported as incomplete", async () => {
     await drop();
     const { place } = await want(["run.failed"]);
     expect((await want(["run.failed"], place)).whole).toBe(true);
@@ -186,24 +186,31 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
   it.each([
     ["with a recovery", (place: EventPlace) => ({ ...place, recovery: place.recovery + 1 })],
     ["with its numbers", (place: EventPlace) => ({ ...place, seen: "999999999999:999999999999:" })],
-  ])("after the store went back %s, what ended shortly before the place comes again, in pages", async (title, back) => {
-    const task = await alone(`back-${title.length}`);
-    await want(["run.succeeded"]);
-    const [old, recent, newest] = (await claimed(task, 3)) as [ClaimedRun, ClaimedRun, ClaimedRun];
-    await settle(old, succeededVerdict, stage.nowMs - 3_600_000);
-    await settle(recent, succeededVerdict, stage.nowMs - 60_000);
-    const { place } = await want(["run.succeeded"]);
-    await settle(newest, succeededVerdict);
-    const tasks = [`back-${title.length}`];
-    expect(numbersOf((await read(back(place), tasks)).events)).toEqual([recent.runId, newest.runId]);
-    const first = await read(back(place), tasks, 1);
-    const second = await read(first.place, tasks, 1);
-    const third = await read(second.place, tasks, 1);
-    expect([first, second, third].map(({ events }) => numbersOf(events))).toEqual([[recent.runId], [newest.runId], []]);
-    expect((await want(["run.succeeded"], first.place)).whole).toBe(true);
-  });
+  ])(
+    "after the store was reset %s, runs that ended shortly before the position are sent again, in pages",
+    async (title, back) => {
+      const task = await alone(`back-${title.length}`);
+      await want(["run.succeeded"]);
+      const [old, recent, newest] = (await claimed(task, 3)) as [ClaimedRun, ClaimedRun, ClaimedRun];
+      await settle(old, succeededVerdict, stage.nowMs - 3_600_000);
+      await settle(recent, succeededVerdict, stage.nowMs - 60_000);
+      const { place } = await want(["run.succeeded"]);
+      await settle(newest, succeededVerdict);
+      const tasks = [`back-${title.length}`];
+      expect(numbersOf((await read(back(place), tasks)).events)).toEqual([recent.runId, newest.runId]);
+      const first = await read(back(place), tasks, 1);
+      const second = await read(first.place, tasks, 1);
+      const third = await read(second.place, tasks, 1);
+      expect([first, second, third].map(({ events }) => numbersOf(events))).toEqual([
+        [recent.runId],
+        [newest.runId],
+        [],
+      ]);
+      expect((await want(["run.succeeded"], first.place)).whole).toBe(true);
+    },
+  );
 
-  it("of a store that was moved to a server with lower numbers come again, rather than never", async () => {
+  it("of a store moved to a server with lower transaction ids are sent again, rather than never", async () => {
     const task = await alone("moved");
     const { place } = await want(["run.succeeded"]);
     const runId = await ended(task);
@@ -221,7 +228,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     const events = () => stage.store.events;
     const placed = async () => (await want(["run.succeeded"])).place;
 
-    it("keeps its place, which only its present server moves", async () => {
+    it("keeps its position, which only its current server process can move", async () => {
       const place = await placed();
       await events().enrol("billing", place, nowMs);
       await events().enrol("billing", { ...place, ms: 1 }, nowMs);
@@ -241,7 +248,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
       expect(await events().move("billing", 2, place, nowMs)).toBe(false);
     });
 
-    it("moves its place together with the work, or does neither; its next server waits for the work's end", async () => {
+    it("moves its position together with the work, or neither; its next server process waits for the work to end", async () => {
       const place = await placed();
       await stage.rows("create table $s.effects (n int)");
       await events().enrol("ledger", place, nowMs);
@@ -270,7 +277,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
       expect(await stage.rows("select n from $s.effects")).toEqual([{ n: 2 }]);
     });
 
-    it("is forgotten when no process has served it until then", async () => {
+    it("is deleted once no process has served it before its expiry", async () => {
       await events().enrol("left", await placed(), stage.nowMs + 5_000);
       await stage.store.history.rotate(stage.nowMs + 4_000, dayMs);
       expect(await events().serve("left")).not.toBeNull();

@@ -22,7 +22,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
   const listening = (options = {}) => make({ worker: false, scheduler: false, log, ...options });
   const runs = (heard: ClusterEvent[]) => heard.map(({ type, task }) => `${type} ${task}`);
 
-  it("are heard in a process that runs nothing, by type and task, with result or error", async () => {
+  it("reach a process that runs nothing, by type and task, with result or error", async () => {
     const [worker, ears] = [await working(), listening()];
     const [all, failures, ofTeam]: [ClusterEvent[], ClusterEvent[], ClusterEvent[]] = [[], [], []];
     await ears.on(["run.succeeded", "run.failed", "run.retried"], (event) => void all.push(event));
@@ -52,7 +52,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
     expect(failures).toHaveLength(1);
   });
 
-  it("go on behind a cursor in another process; a handler that throws is logged", async () => {
+  it("continue after a cursor in another process; a handler that throws is logged", async () => {
     const [worker, ears] = [await working(), listening()];
     const heard: ClusterEvent[] = [];
     const first = await ears.on("run.succeeded", (event) => {
@@ -79,7 +79,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
     expect(seen).toEqual([2, 3, 4]);
   });
 
-  it("a reader that pauses goes on where it was, and misses none", async () => {
+  it("a reader that pauses continues at its position, and misses none", async () => {
     const [worker, ears] = [await working(), listening()];
     const quick: ClusterEvent[] = [];
     await ears.on("run.succeeded", (event) => void quick.push(event));
@@ -98,7 +98,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
     expect([...seen].toSorted((a, b) => Number(a) - Number(b))).toEqual(numbers);
   });
 
-  it("a cursor of events that were not recorded is refused, and so is what is no option", async () => {
+  it("a cursor of events that were not recorded is refused, and so is an unknown option", async () => {
     const ears = listening();
     const at = "0~1~0~5:5:~~~~";
     await expect(ears.events.each({ after: at }).next()).rejects.toMatchObject({ code: "CURSOR_GONE", path: "after" });
@@ -118,7 +118,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
     await expect(ears.on("run.failed", () => undefined)).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  it("of two processes one serves a name; the other goes on where that one stops", async () => {
+  it("of two processes with the same consumer name, one handles events; the other continues when it stops", async () => {
     const [worker, one, other] = [await working(), listening(), listening()];
     const heard: string[] = [];
     const serve = (who: string, tower: typeof one): Promise<EventListening> =>
@@ -144,7 +144,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
     await until("it is forgotten", () => lines.some(({ message }) => message.includes("was forgotten")));
   });
 
-  it("an event whose handler throws comes again, before the later ones", async () => {
+  it("an event whose handler throws is delivered again, before later ones", async () => {
     const [worker, ears] = [await working(), listening()];
     const heard: string[] = [];
     await ears.on("run.succeeded", { name: "strict" }, ({ result }, { attempt }) => {
@@ -159,7 +159,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
     );
   });
 
-  it("in a transaction an event has its effect once, whatever throws, and what it enqueues is enqueued with it", async () => {
+  it("an event handled in a transaction takes effect once, whatever throws, along with its enqueues", async () => {
     const [worker, ears] = [await working(), listening()];
     await database.query(`create table ${schema}.ledger (run bigint, result int)`);
     await ears.on("run.succeeded", { name: "ledger", tx: true, task: "fine" }, async (event, { tx, attempt }) => {

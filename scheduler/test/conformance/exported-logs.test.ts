@@ -36,7 +36,7 @@ async function ran(): Promise<number> {
   return runId;
 }
 
-it("of a program whose processor throws, or logs by Carillon itself, cost no line of the log and no run", () => {
+it("exported logs: a processor that throws, or logs through Carillon itself, loses no log line and no run", () => {
   const { log: own, lines: written } = recordingLog();
   const loud = exported(own);
   let emitted = 0;
@@ -65,7 +65,7 @@ it("of a program whose processor throws, or logs by Carillon itself, cost no lin
   });
 });
 
-it("go to the provider that the application has set up, those of a run with its trace, and nowhere before", async () => {
+it("logs go to the logger provider that the application set up, a run's logs with its trace, and not before", async () => {
   await ran();
   const provider = new LoggerProvider({ processors: [new SimpleLogRecordProcessor({ exporter })] });
   logs.setGlobalLoggerProvider(provider);

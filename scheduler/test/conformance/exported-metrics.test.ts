@@ -30,7 +30,7 @@ async function collected() {
   return new Map(found.map((one) => [one.descriptor.name, one]));
 }
 
-it("go to the provider that the program has set up, as they are scraped, until the process stops", async () => {
+it("metrics go to the provider that the program set up, with the scraped values, until the process stops", async () => {
   metrics.setGlobalMeterProvider(provider);
   const tower = make({ metrics: true, groups: ["billing/gpu"], concurrency: 7 });
   tower.task("works", { group: "billing/gpu" }, () => 1);

@@ -7,7 +7,7 @@ import { WatchedNodes } from "../support/watched-nodes.ts";
  * Two nodes use a primary that is killed and a standby that is promoted although it lacks the last seconds. Everything that the store has
  * acknowledged to a process that is still alive must survive.
  */
-describe("a fail-over to a standby that lags", () => {
+describe("a fail-over to a lagging standby", () => {
   let pair: StandbyPair;
   let watched: WatchedNodes;
   beforeAll(async () => {
@@ -19,7 +19,7 @@ describe("a fail-over to a standby that lags", () => {
     await pair.close();
   });
 
-  it("fires no slot twice, gives no number out twice, and loses nothing that was acknowledged", async () => {
+  it("fires no slot twice, issues no number twice, and loses no acknowledged write", async () => {
     const { began, acknowledged, lines } = watched;
     const ticksAfter = (atMs: number) => began.filter((one) => one.task === "tick" && one.atMs > atMs);
     await watched.start();

@@ -10,7 +10,7 @@ import { openStage, recordingLog, type Stage, settlement, succeededVerdict, unti
 const failedVerdict: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
 const failures = { history: "failures" as const };
 
-describe.each(everyPostgres())("a history of failures only, on $title", (server) => {
+describe.each(everyPostgres())("a task with history: failures, on $title", (server) => {
   let stage: Stage;
   let proxy: StoreProxy;
   /** The store, reached through the proxy. */
@@ -52,7 +52,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
   const late = async (run: ClaimedRun) =>
     (await stage.rows("select from $s.late_result where run_id = $1", [run.runId])).length;
 
-  it("counts every end, and keeps a row of those that did not succeed, among others that keep all", async () => {
+  it("counts every end, and keeps rows of runs that did not succeed, alongside tasks that keep all rows", async () => {
     const [task, whole] = [await alone("mixed"), await alone("whole", { history: "all" })];
     const [runs, others] = [await claimed(task, 30), await claimed(whole, 5)];
     const batch = [
@@ -67,7 +67,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     await expect(stage.store.runs.find(runs[1]?.runId as number)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
 
-  it("knows a verdict that it has applied, and refuses one that came too late", async () => {
+  it("recognises a verdict that was already applied, and refuses one that came too late", async () => {
     const task = await alone("late");
     const [run] = (await claimed(task)) as [ClaimedRun];
     await stage.rows("update $s.run set fence = nextval('$s.fence') where id = $1", [run.runId]);
@@ -82,7 +82,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
   });
 
   it.each(["allow", "queue"] as const)(
-    "settles exactly once when the reply is lost after the commit (overlap %s)",
+    "settles exactly once if the reply is lost after the commit (overlap %s)",
     async (overlap) => {
       const task = await alone(`settle-${overlap}`, { overlap });
       const [run] = (await claimed(task)) as [ClaimedRun];
@@ -96,7 +96,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     },
   );
 
-  it("makes no run a second time that ended before its enqueue was answered", async () => {
+  it("makes no second run if the first one ended before its enqueue was answered", async () => {
     const task = await alone("enqueue");
     const before = proxy.swallowed;
     proxy.swallowReply((reply) => reply.toString("latin1").includes("made"), { thenRefuse: true });
@@ -110,7 +110,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     expect(await counters(task)).toMatchObject({ succeeded: 1 });
   });
 
-  it("gives the place and the key of what ended to the next one", async () => {
+  it("frees the slot and the key of an ended run for the next run", async () => {
     const task = await alone("places", { overlap: "queue" });
     const [first] = [await stage.enqueue(task, { key: "k" }), await stage.enqueue(task)];
     const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -121,7 +121,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     expect(await rows(task)).toEqual([]);
   });
 
-  it("keeps what is read by others since it was claimed, of a batch whose others leave no row", async () => {
+  it("keeps the row of a run that gained a follower after its claim, in a batch with runs that leave no row", async () => {
     const [task, alike] = [await alone("followed-meanwhile"), await alone("not-followed")];
     const runs = [...(await claimed(task, 2)), ...(await claimed(alike, 3))];
     expect(runs.map(({ linked }) => linked)).toEqual(Array(5).fill(false));
@@ -140,7 +140,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     expect(traced).toEqual(runs.map(({ runId, fence }) => ({ id: runId, fence })));
   });
 
-  it("keeps what other runs read: of a task that others come after, and in the caller's own transaction", async () => {
+  it("keeps rows that other runs read: of a task with followers, and of a run completed in the caller's transaction", async () => {
     const task = await alone("upstream");
     const after = await stage.task("downstream", { group: `g${++groups}`, after: "upstream" });
     const [run] = (await claimed(task)) as [ClaimedRun];

@@ -13,7 +13,7 @@ describe.each(everyPostgres())("many tasks and groups on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  it("pages through groups, each once, in the namespaces that are asked for", async () => {
+  it("lists groups in pages, each group once, in the requested namespaces", async () => {
     for (const name of ["b", "a", "ns/c", "ns/a", "other/a", "d"]) await stage.task(`in-${name}`, { group: name });
     const all = (await stage.store.groups.list(stage.nowMs, allGroups)).map(({ name }) => name);
     expect([...all].sort()).toEqual(["a", "b", "d", "ns/a", "ns/c", "other/a"]);
@@ -36,7 +36,7 @@ describe.each(everyPostgres())("many tasks and groups on $title", (server) => {
     ]);
   });
 
-  it("gathers the tasks that fire at the same times, and no others", async () => {
+  it("collects the tasks that fire at the same times, and no others", async () => {
     const daily = cron("0 3 * * *");
     const calendar = { zone: "UTC", weekend: [0, 6], holidays: [] };
     await stage.store.calendars.set("bank", calendar, change(stage.nowMs));

@@ -7,7 +7,7 @@ import { type Carillon, carillon, isCarillonError, type RunInput } from "../../s
 import { everyPostgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("what a handler does with other runs, on $title", ({ url }) => {
+describe.each(everyPostgres())("runs that a handler starts, on $title", ({ url }) => {
   let schema = "";
   const towers: Carillon[] = [];
   afterEach(async () => {
@@ -35,7 +35,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     return store.runs.find(runId);
   }
 
-  test("begins runs of this process's tasks also while these are still being stored, as at the start of a process", async () => {
+  test("starts runs of this process's tasks while they are still being stored, as during start-up", async () => {
     const tower = make();
     tower.task("album", {}, (run) => run.fanOut([{ task: "resize", payload: 1 }], { join: "album-done" }));
     for (let n = 0; n < 3_000; n++) tower.task(`other-${n}`, {}, () => undefined);
@@ -50,7 +50,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     );
   });
 
-  test("fans out, tries again without doubling a child, and joins once with results", async () => {
+  test("fans out, retries without duplicating a child, and joins once with the results", async () => {
     const tower = make();
     const joined: RunInput[][] = [];
     const sizes: number[] = [];
@@ -110,7 +110,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     expect(await store.browse.whole([...ids, runId], 3)).toEqual([...alone, null, alone[ids.indexOf(runId)]]);
   });
 
-  test("children without keys are told apart by the order of calls; one that cannot be made is an error in the handler", async () => {
+  test("children without keys are identified by call order; a child that cannot be made is an error in the handler", async () => {
     const tower = make();
     tower.task("child", {}, (_run, n) => n);
     const codes: string[] = [];
@@ -142,7 +142,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     ]);
   });
 
-  test("goes on as another run, with a state that each attempt finds; the task after it waits for the last", async () => {
+  test("continues as another run, with a state that each attempt can read; the follower waits for the last run", async () => {
     const tower = make();
     const states: unknown[] = [];
     tower.task("after-pages", { after: "pages" }, async (run) => (await run.inputs()).map(({ result }) => result));
@@ -175,7 +175,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     expect(links.map(({ source }) => source).sort()).toEqual(["chain", "chain", "enqueue"]);
   });
 
-  test("tasks are stored in the order in which they come after each other, however they are defined", async () => {
+  test("tasks are stored in the order of their dependencies, in whatever order they are defined", async () => {
     const tower = make();
     tower.task("c", { after: ["a", "b"] }, () => "c");
     tower.task("b", { after: "a" }, () => "b");

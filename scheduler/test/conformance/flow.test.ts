@@ -21,7 +21,7 @@ const onward = (next: Onward): Verdict => ({
   onward: next,
 });
 
-describe.each(everyPostgres())("runs that come from runs, on $title", (server) => {
+describe.each(everyPostgres())("runs that start further runs, on $title", (server) => {
   let stage: Stage;
   let session: number;
   let proxy: StoreProxy;
@@ -64,7 +64,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   const children = (of: TaskRecord, keys: string[]) =>
     keys.map((key) => ({ taskId: of.taskId, payload: `"${key}"`, key }));
 
-  describe("a task after another", () => {
+  describe("a task with `after`", () => {
     it.each([
       ["success", succeededVerdict, 1],
       ["success", failedVerdict, 0],
@@ -95,7 +95,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       }
     });
 
-    it("is told of to the workers at once, when it can be claimed", async () => {
+    it("is announced to the workers at once, when it can be claimed", async () => {
       const a = await task(`a${groups}`);
       await task(`b${groups}`, { after: a.name });
       const run = await begun(a);
@@ -110,7 +110,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await done;
     });
 
-    it("is made once, though the reply to the end's commit is lost, the verdict comes twice, or late", async () => {
+    it("is made once, even if the reply to the commit is lost, or the verdict comes twice or late", async () => {
       const a = await task("once-a");
       const b = await task("once-b", { after: "once-a" });
       const run = await begun(a);
@@ -130,7 +130,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await claim(b)).toHaveLength(1);
     });
 
-    it("follows a run that was given up with its worker, and one that was decided", async () => {
+    it("follows a run that failed with its worker, and one that an operator decided", async () => {
       const a = await task("given-up", { onWorkerLost: "fail" });
       const asked = await task("asked", { onWorkerLost: "ask" });
       const b = await task("picks-up", { after: { tasks: "given-up", on: "failure" } });
@@ -147,7 +147,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await claim(c)).toHaveLength(1);
     });
 
-    it("waits for a place, and out a pause", async () => {
+    it("waits for a slot, and during a pause", async () => {
       const a = await task("into-gate");
       const b = await task("gate", { after: "into-gate", overlap: "queue" });
       await settle(await begun(a));
@@ -161,7 +161,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await claim(b)).toHaveLength(1);
     });
 
-    it("after several runs once for each slot, or for the run that began it all, when all of them have ended so", async () => {
+    it("after several tasks runs once per slot or root run, when all their runs have ended as required", async () => {
       const root = await task("root");
       const left = await task("left", { after: "root" });
       const right = await task("right", { after: "root" });
@@ -186,7 +186,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await stage.one("select count(*) as n from $s.arrival")).toEqual({ n: 1 });
     });
 
-    it("after several that end in one instant runs once", async () => {
+    it("after several tasks that end at one instant runs once", async () => {
       await expect(task("many-0", { after: "seed" }), "what it comes after is no task yet").rejects.toMatchObject({
         code: "TASK_INVALID",
       });
@@ -202,7 +202,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       }
     });
 
-    it("is refused in a circle, after itself, after what is no task, and with a schedule", async () => {
+    it("is refused in a cycle, after itself, after an unknown task, and with a schedule", async () => {
       await task("x");
       await task("y", { after: "x" });
       await task("z", { after: ["x", "y"] });
@@ -225,7 +225,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       ).rejects.toThrow(/after itself: p after q after p/);
     });
 
-    it("two saves at once make no circle together", async () => {
+    it("two concurrent saves cannot form a cycle together", async () => {
       for (let round = 0; round < 5; round++) {
         const [m, n] = [`m${round}`, `n${round}`];
         await task(m);
@@ -235,7 +235,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       }
     });
 
-    it("is told of by the one before it; and by an edit waits for fewer, or comes after none", async () => {
+    it("is listed by the task before it; an edit can make it wait for fewer tasks, or for none", async () => {
       const [a, b] = [await task(`a${groups}`), await task(`b${groups}`)];
       const both = await task(`both${groups}`, { after: [a.name, b.name] });
       const alarm = await task(`alarm${groups}`, { after: { tasks: a.name, on: "failure" } });
@@ -261,7 +261,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await claim(both)).toEqual([]);
     });
 
-    it("no more once it is edited so, or removed; and the task before it pays for nothing then", async () => {
+    it("stops following once edited or removed; the task before it then has no overhead", async () => {
       const a = await task("left-alone");
       const b = await task("leaves", { after: "left-alone" });
       await task("leaves");
@@ -276,7 +276,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   });
 
   describe("children", () => {
-    it("are made once for each key, whatever attempt of the parent asks, and whether they have ended or not", async () => {
+    it("are made once per key, whichever attempt of the parent requests them, even if they have ended", async () => {
       const parent = await task("parent");
       const child = await task("child");
       const run = await begun(parent);
@@ -301,7 +301,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await expect(stage.store.flow.taskId("no such task")).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
     });
 
-    it("1,000 that end at once from several connections are joined exactly once, with what they came to", async () => {
+    it("1,000 children that end at once on several connections are joined exactly once, with their outcomes", async () => {
       const parent = await task("burst");
       const child = await task("burst-child");
       const join = await task("burst-join");
@@ -337,7 +337,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await stage.one("select count(*) as n from $s.gathering")).toEqual({ n: 0 });
     });
 
-    it("are joined by the sweep when the signal that the last was cancelled is lost", async () => {
+    it("are joined by the sweep if the signal of the last child's cancellation is lost", async () => {
       const parent = await task("cancels");
       const child = await task("cancelled-child");
       const join = await task("after-cancel");
@@ -354,7 +354,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       ]);
     });
 
-    it("that are none are joined at once; with the reply to the parent's end lost too", async () => {
+    it("an empty set of children is joined at once, even if the reply to the parent's end is lost", async () => {
       const parent = await task("childless");
       const join = await task("joins-none", { overlap: "queue" });
       const run = await begun(parent);
@@ -365,7 +365,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   });
 
   describe("a chain", () => {
-    it("goes on in the write that ends its run, with key and state; who comes after waits for its last", async () => {
+    it("continues in the write that ends its run, with key and state; followers wait for its last run", async () => {
       const link = await task("link");
       const after = await task("after-chain", { after: "link" });
       await stage.enqueue(link, { key: "the-one" });
@@ -398,7 +398,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       },
     );
 
-    it("ends with the run that was told to stop, and begins nothing; a join does not wait for more of it", async () => {
+    it("ends with a run that was asked to stop, and starts no other; a join does not wait for a further run", async () => {
       const parent = await task("stops-parent");
       const link = await task("stops");
       const after = await task("after-stops", { after: "stops" });
@@ -414,7 +414,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await claim(join)).toHaveLength(1);
     });
 
-    it("of a child is one child: its parent's join waits for the last, and sees that", async () => {
+    it("of a child counts as one child: its parent's join waits for the last run, and reads its result", async () => {
       const parent = await task("chain-parent");
       const child = await task("chain-child");
       const join = await task("chain-join");
@@ -433,7 +433,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   });
 
   it.each([{}, { limit: { perKey: 1 } }])(
-    "of a removed task with %j nothing is made: no link, no join",
+    "after the removal of a task with %j, no next run and no join is made",
     async (options) => {
       const parent = await task(`outlives${groups}`);
       const child = await task(`outlived${groups}`, options);
@@ -450,7 +450,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
     },
   );
 
-  it("what a handler asks for waits out a store that is away", async () => {
+  it("a handler's requests wait while the store is unreachable", async () => {
     const [parent, child] = [await task("patient"), await task("patient-child")];
     const run = await begun(parent);
     for (const [ask, answer] of [
@@ -467,7 +467,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
     await settle(run);
   });
 
-  it("a state outlives a retry and a lost worker, is refused from an old claim, and goes with the run's end", async () => {
+  it("a saved state survives a retry and a lost worker, is refused from an old claim, and is deleted at the end", async () => {
     const long = await task("long");
     const run = await begun(long);
     proxy.swallowReply((reply) => reply.toString("latin1").includes("?column?"));

@@ -7,7 +7,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("places on $title", (server) => {
+describe.each(everyPostgres())("concurrency slots on $title", (server) => {
   let stage: Stage;
   let session: number;
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     return runs[0] as ClaimedRun;
   };
 
-  it("queue: the next begins when one has ended, in the order they are due, in whatever way it ended", async () => {
+  it("queue: the next run begins when the previous one has ended, in due order, whatever the outcome", async () => {
     const task = await gated("queue", "queue");
     const runs: number[] = [];
     for (let i = 0; i < 6; i++) runs.push(await stage.enqueue(task, { dueMs: stage.nowMs - 10 + i }));
@@ -58,7 +58,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(taken).toEqual(runs.slice(0, 3));
   });
 
-  it("queue: a run between two tries keeps its place", async () => {
+  it("queue: a run between two attempts keeps its slot", async () => {
     const task = await gated("keeps-place", "queue");
     const first = await stage.enqueue(task);
     const second = await stage.enqueue(task);
@@ -70,7 +70,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(second)).toEqual(["ready"]);
   });
 
-  it("allow n: no more than n, and edits of n are followed", async () => {
+  it("allow n: no more than n runs at once, and edits of n take effect", async () => {
     const task = await gated("allow-3", { allow: 3 });
     for (let i = 0; i < 10; i++) await stage.enqueue(task);
     const runs = await stage.claim(session, [task]);
@@ -84,7 +84,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await stage.claim(session, [task]), "lowered to 1").toHaveLength(1);
   });
 
-  it("a plain task that becomes a queue holds its waiting runs back, and frees places when its old runs end", async () => {
+  it("a task changed to queue holds its waiting runs back, and frees slots when its earlier runs end", async () => {
     const task = await stage.task("made-queue", { group: `g${++groups}` });
     const running = [await stage.enqueue(task), await stage.enqueue(task)];
     const claims = await stage.claim(session, [task]);
@@ -96,7 +96,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(...waiting), "no run waits while a place is free").toEqual(["ready", "held"]);
   });
 
-  it("skip: what comes due while the place is taken is skipped, in the ledger and the counters too", async () => {
+  it("skip: runs that come due while the slot is taken are skipped, also in the ledger and the counters", async () => {
     const task = await gated("skip", "skip", { schedule: every("1s") });
     await stage.plan([task], session, stage.nowMs + 3_000);
     const slots = await stage.rows<Row>("select slot_ms, run_id from $s.slot where task_id = $1 order by 1", [
@@ -124,7 +124,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     });
   });
 
-  it("skip: what came due unseen while the place was taken is skipped when the place is freed", async () => {
+  it("skip: a run that came due unprocessed while the slot was taken is skipped when the slot is freed", async () => {
     const task = await gated("skip-unseen", "skip");
     const running = await stage.enqueue(task);
     const run = await one(task);
@@ -133,7 +133,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(running, due)).toEqual(["succeeded", "skipped"]);
   });
 
-  it("skip: a run that has had a try waits out a pause and is tried again, beside what is enqueued meanwhile", async () => {
+  it("skip: a run that was attempted waits during a pause and is retried, alongside later enqueues", async () => {
     const task = await gated("skip-tried", "skip");
     const tried = await stage.enqueue(task);
     await end(await one(task), { kind: "retry", dueMs: stage.nowMs + 5_000, error: null });
@@ -154,7 +154,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(["succeeded", "skipped"]).toContain((await states(newer))[0]);
   });
 
-  it("replace: a run that has had a try and waits for a place is cancelled, not skipped, for a newer one", async () => {
+  it("replace: a run that was attempted and waits for a slot is cancelled, not skipped, for a newer one", async () => {
     const task = await gated("replace-tried", "replace");
     const tried = await stage.enqueue(task);
     await end(await one(task), { kind: "retry", dueMs: stage.nowMs + 1, error: null });
@@ -164,7 +164,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(tried, newer)).toEqual(["cancelled", "ready"]);
   });
 
-  it("replace: asks the running one to end, and only the newest takes its place", async () => {
+  it("replace: asks the running run to end, and only the newest run takes its slot", async () => {
     const task = await gated("replace", "replace");
     const old = await stage.enqueue(task);
     const run = await one(task);
@@ -178,7 +178,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(old, newest)).toEqual(["cancelled", "ready"]);
   });
 
-  it("replace: a run that waits between two tries ends too, and its place goes to the newer one at once", async () => {
+  it("replace: a run that waits between two attempts ends too, and its slot goes to the newer run at once", async () => {
     const task = await gated("replace-waiting", "replace", { schedule: every("1s"), retry: 5 });
     await stage.plan([task], session, stage.nowMs + 3_000);
     const slots = await stage.rows<Row>("select slot_ms, run_id from $s.slot where task_id = $1 order by 1", [
@@ -213,7 +213,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     });
   });
 
-  it("gives the place kept for a run of the future to one that is due now", async () => {
+  it("a slot reserved for a future run goes to a run that is due now", async () => {
     const task = await gated("yields", "queue");
     const future = await stage.enqueue(task, { dueMs: stage.nowMs + 10_000 });
     expect(await states(future)).toEqual(["ready"]);
@@ -223,7 +223,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(future, now)).toEqual(["ready", "succeeded"]);
   });
 
-  it("gives the place kept for a later run to one that is due sooner, before either is due", async () => {
+  it("a slot reserved for a later run goes to a run that is due sooner, before either is due", async () => {
     const task = await gated("sooner", { allow: 2 });
     const write = (seconds: number) => stage.enqueue(task, { dueMs: stage.nowMs + seconds * 1_000 });
     const [late, later, soon] = [await write(30), await write(40), await write(10)];
@@ -236,7 +236,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(late, later, sooner)).toEqual(["ready", "held", "ready"]);
   });
 
-  it("of runs that wait for a place the highest priority comes first, and those of the future after what is due", async () => {
+  it("runs waiting for a slot start by priority, and future runs after due ones", async () => {
     const task = await gated("urgent", "queue");
     await stage.enqueue(task);
     const first = await one(task);
@@ -253,7 +253,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
   });
 
   const seeds = [1, 2, 3].map((n) => n * 7_919 + (process.pid % 1_000));
-  it.each(seeds)("never more than the limit and none left behind, with seed %i", async (seed) => {
+  it.each(seeds)("never more runs than the limit, and none left behind, with seed %i", async (seed) => {
     const random = seeded(seed);
     const pick = (n: number) => Math.floor(random.next() * n);
     const limits = [1, 2, 1, 1, 3];
@@ -368,7 +368,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await deadlocks()).toBe(before);
   });
 
-  it("ends without deadlock when fixed-delay runs are skipped, edited, paused and ended at once", async () => {
+  it("no deadlock when fixed-delay runs are skipped, edited, paused and ended at once", async () => {
     const seed = 11 + (process.pid % 1_000);
     const random = seeded(seed);
     const deadlocks = async () =>

@@ -17,7 +17,7 @@ const answerMs = 1_500;
  * Tests that the client asks the server to cancel a statement whose reply it no longer waits for. Otherwise the statement would run on at
  * the server, wait for its row lock and block the next statement.
  */
-describe.each(everyPostgres())("a statement that is given up ends at the server, $title", (server) => {
+describe.each(everyPostgres())("a statement abandoned by the client ends on the server, $title", (server) => {
   let stage: Stage;
   let pooler: Pgbouncer;
   beforeAll(async () => {
@@ -38,8 +38,9 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
       )
     ).length;
 
-  it.each(["directly", "through a pooler"])("%s: a beat, and what was silent for as long beside it", (way) =>
-    pooler.besideCrashes(() => isGivenUp(way)),
+  it.each(["directly", "through a pooler"])(
+    "%s: a heartbeat, and another statement that was silent for as long",
+    (way) => pooler.besideCrashes(() => isGivenUp(way)),
   );
 
   async function isGivenUp(way: string): Promise<void> {
@@ -85,7 +86,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
     }
   }
 
-  it("one whose process vanished, too", async () => {
+  it("a statement of a vanished process ends too", async () => {
     const database = new Database({
       url: server.direct,
       schema: stage.schema,

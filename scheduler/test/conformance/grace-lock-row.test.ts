@@ -15,7 +15,7 @@ const longTimes = { ...times, timeoutMs: 60_000 };
 const by = (holder: string, replaced: string | null = null) => ({ holder, replaced });
 const record: LockRecord = { owner: "a", life: "1", graceMs: 0, released: false, use: null };
 
-describe("grace lock's row", () => {
+describe("the row of a grace lock", () => {
   let stage: Stage;
   let name: string;
   let names = 0;
@@ -44,7 +44,7 @@ describe("grace lock's row", () => {
   const place = (options: GraceLockRowOptions = times, store: GraceLockStore = stage.store.graceLocks) =>
     new GraceLockRow<LockRecord>(store, name, options);
 
-  it("the holder's connections are killed again and again: it keeps the lock", async () => {
+  it("the holder keeps the lock although its connections are killed repeatedly", async () => {
     fresh();
     const store = await stage.another({ connectionsMax: 2 });
     const [a, b] = [contend("a", 60_000, store.graceLocks, longTimes), contend("b")];
@@ -60,7 +60,7 @@ describe("grace lock's row", () => {
     expect(await b.lastUse()).toMatchObject({ note: "after 4" });
   });
 
-  it("is released in order also where the answer is lost, and a beat finds the row empty before it is asked again", async () => {
+  it("is released in order even if the answer is lost and a heartbeat finds the row empty first", async () => {
     fresh();
     const { graceLocks } = stage.store;
     const clock = new VirtualClock(0);
@@ -91,7 +91,7 @@ describe("grace lock's row", () => {
     expect([await released, states]).toEqual([true, ["OWN", "CREATED"]]);
   });
 
-  it("is held by the store's table: a take on an old version, a write and a beat of an old holder change nothing", async () => {
+  it("is guarded by the table: takes on an old version, and writes and heartbeats of an old holder, change nothing", async () => {
     fresh();
     const { graceLocks } = stage.store;
     const [one, two, three] = ["1", "2", "3"].map((digit) => `00000000-0000-4000-8000-00000000000${digit}`) as [
@@ -123,7 +123,7 @@ describe("grace lock's row", () => {
     expect(await graceLocks.take(name, released?.version ?? -1, by(one), 1_000, record)).toEqual({ fence: 4 });
   });
 
-  it("judges silence by its own clock, and not where it lost sight of the store meanwhile", async () => {
+  it("a contender judges silence by its own clock, and ignores the time without a connection to the store", async () => {
     fresh();
     const holder = "00000000-0000-4000-8000-000000000009";
     await stage.store.graceLocks.take(name, null, by(holder), 1_000, record);
@@ -160,7 +160,7 @@ describe("grace lock's row", () => {
     expect([seen.held, seen.record]).toEqual([false, record]);
   });
 
-  it("the store is away for longer than the timeout, for all: the use stops believing in time, and has it back", async () => {
+  it("if the store is away longer than the timeout, the use stops in time, and regains the lock afterwards", async () => {
     fresh();
     let away = false;
     const gate = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
@@ -182,7 +182,7 @@ describe("grace lock's row", () => {
     expect([use.fence, a.fence, a.state]).toEqual([2n, 2n, "OWN"]);
   });
 
-  it("a take whose answer was lost is given back, so that nobody waits for it", async () => {
+  it("a take whose answer was lost is given back, so that no contender waits for it", async () => {
     fresh();
     let lose = true;
     const store: GraceLockStore = {
@@ -198,7 +198,7 @@ describe("grace lock's row", () => {
     expect([use?.held, use?.fence, use?.takenOver]).toEqual([true, 2n, undefined]);
   });
 
-  it("refuses times that cannot work", () => {
+  it("refuses inconsistent times", () => {
     fresh();
     const code = (options: GraceLockRowOptions) => {
       try {

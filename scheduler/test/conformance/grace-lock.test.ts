@@ -42,7 +42,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
   const happenedTo = (contender: Contender, what: string) => contender.happened.filter((one) => one.what === what);
   const soon = (what: string, condition: () => boolean) => until(what, condition, patienceMs);
 
-  it("is held over many uses, by one, and is free at once after a clean release", async () => {
+  it("is held by one owner over many uses, and is free at once after a clean release", async () => {
     fresh();
     const [a, b] = [await join("a", { ...steady, graceMs: 60_000 }), await join("b", { ...steady, graceMs: 60_000 })];
     const use = await mustLock(a);
@@ -68,7 +68,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(next.held).toBe(true);
   });
 
-  it("cut off for good: others wait the grace, the cut-off use ends before another has it", async () => {
+  it("holder cut off for good: contenders wait the grace, and its use ends before another owner holds the lock", async () => {
     fresh();
     const [a, b] = [await join("a"), await join("b", steady)];
     const use = await mustLock(a);
@@ -99,7 +99,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(await b.lock.lastUse()).toMatchObject({ owner: "b", note: null });
   });
 
-  it("a contender that asked once and was refused is told at the grace's end, and has the lock", async () => {
+  it("a contender that was refused once is notified at the end of the grace, and gets the lock", async () => {
     fresh();
     const [a, b] = [await join("a"), await join("b", steady)];
     const use = await mustLock(a);
@@ -117,7 +117,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(use.held).toBe(false);
   });
 
-  it("closed in the midst of a use: nobody waits, the next one is told, and the state is that of a free lock", async () => {
+  it("holder closed during a use: no contender waits, the next one is informed, and the lock is free", async () => {
     fresh();
     const long = { graceMs: 60_000, sessionMs: 20_000 };
     const [a, b] = [await join("a", long), await join("b", long)];
@@ -131,7 +131,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect((await mustLock(b)).takenOver).toMatchObject({ owner: "a", use: { endedMs: null, note: "half" } });
   });
 
-  it("lost its connection and came back within the session: nothing has happened", async () => {
+  it("holder disconnected and back within its session: no effect", async () => {
     fresh();
     const lasting = { sessionMs: 20_000 };
     const [a, b] = [await join("a", lasting), await join("b", lasting)];
@@ -147,7 +147,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(await b.lock.lastUse()).toMatchObject({ note: "after break 2" });
   });
 
-  it("came back after its session but within the grace: the running use goes on under a new fence", async () => {
+  it("holder back after its session but within the grace: the running use continues with a new fence", async () => {
     fresh();
     const long = { graceMs: 60_000 };
     const [a, b] = [await join("a", long), await join("b", { ...steady, ...long })];
@@ -169,7 +169,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(await b.lock.lastUse()).toMatchObject({ owner: "a", endedMs: expect.any(Number) });
   });
 
-  it("its holding was ended under a running use: it is taken back at once", async () => {
+  it("holder's session ended during a use: the lock is taken back at once", async () => {
     fresh();
     const long = { ...steady, graceMs: 60_000 };
     const [a, b] = [await join("a", long), await join("b", long)];
@@ -184,7 +184,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect((await waiting).fence).toBeGreaterThan(use.fence);
   });
 
-  it("its holding was ended while it was idle: it steps back, and another has it after the grace", async () => {
+  it("idle holder's session ended: it steps back, and another owner holds the lock after the grace", async () => {
     fresh();
     const [a, b] = [await join("a", steady), await join("b", steady)];
     await (await mustLock(a)).end();
@@ -198,7 +198,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(happenedTo(a, "lost")).toEqual([]);
   });
 
-  it("an idle owner that asks within the grace has it first", async () => {
+  it("an idle owner that requests the lock within the grace gets it first", async () => {
     fresh();
     const long = { ...steady, graceMs: 60_000 };
     const [a, b] = [await join("a", long), await join("b", long)];
@@ -213,7 +213,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(await attempt).toBeUndefined();
   });
 
-  it("the owner's next life has it first and is told; a newcomer waits a whole grace, and is overtaken", async () => {
+  it("a restarted owner gets it first and is informed; a newcomer waits a whole grace, and is overtaken", async () => {
     fresh();
     const long = { ...steady, graceMs: 60_000 };
     // The session is long enough that the newcomer's first attempt comes before the session ends.
@@ -234,7 +234,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     await soon("the former life is told", () => use.signal.aborted);
   });
 
-  it("the owner's next life has it at once, while the former one's session still counts", async () => {
+  it("a restarted owner gets it at once, while the session of its former process still counts", async () => {
     fresh();
     const lasting = { sessionMs: 20_000, graceMs: 60_000 };
     const [a, b] = [await join("a", lasting), await join("b", lasting)];
@@ -251,7 +251,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect([await use.end(), await next.end(), happenedTo(a, "lost").length]).toEqual([false, true, 1]);
   });
 
-  it("of several waiters at the grace's end one has it", async () => {
+  it("of several waiting contenders, one gets the lock at the end of the grace", async () => {
     fresh();
     const a = await join("a");
     await mustLock(a);
@@ -264,7 +264,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(others.filter(({ lock }) => lock.state === "RELEASED")).toHaveLength(2);
   });
 
-  it("the answer to a take or a release was lost: it is known all the same, and nobody has it twice", async () => {
+  it("a lost answer to a take or a release is recovered, and no two owners hold the lock", async () => {
     fresh();
     const [a, b] = [await join("a", steady), await join("b", steady)];
     expect(await b.lock.tryLock().then((use) => use?.end())).toBe(true);
@@ -286,7 +286,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(released).toEqual(["CREATED", "CREATED", "CREATED"]);
   });
 
-  it("random histories: one belief at a time, fences only rise", async () => {
+  it("random histories: at most one owner at a time, and fences only rise", async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     await history(seed).catch((error: unknown) => {
       throw new Error(`seed ${seed}`, { cause: error });

@@ -9,7 +9,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("limits of groups on $title", (server) => {
+describe.each(everyPostgres())("group limits on $title", (server) => {
   let stage: Stage;
   let session: number;
   const towers: Carillon[] = [];
@@ -56,7 +56,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
       stage.nowMs,
     );
 
-  it("never more than n of a group under a burst: many workers, tasks with and without routes and limits of their own", async () => {
+  it("at most n runs of a group in a burst: many workers, tasks with and without routes and own limits", async () => {
     const { tasks } = await group(4, {}, { overlap: { allow: 3 } }, { limit: { perKey: 1 } }, { route: "random" });
     const stores = [stage.store, await stage.another(), await stage.another()];
     const sessions = await Promise.all(stores.map(() => stage.session("worker")));
@@ -103,7 +103,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(worst, "and the room is used").toBeGreaterThan(1);
   });
 
-  it("a dead worker's runs count until they are taken back, and then no more", async () => {
+  it("a dead worker's runs count until they are reclaimed, and not afterwards", async () => {
     const { tasks } = await group(2, {});
     const [task] = tasks as [TaskRecord];
     await many(task, 3);
@@ -120,7 +120,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await claim(task)).toEqual([]);
   });
 
-  it("an undecided run has no place, a run waiting for its next try neither; each says that there is room", async () => {
+  it("undecided and retrying runs use no slot, and workers are signalled when such a run frees one", async () => {
     const { tasks } = await group(1, {});
     const [task] = tasks as [TaskRecord];
     await many(task, 3);
@@ -144,7 +144,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     await done;
   });
 
-  it("at its limit it says nothing of what is due, so that nobody asks in vain; with room it does", async () => {
+  it("a claim at the limit returns no next due time, so that workers do not poll in vain; below it, it does", async () => {
     const { tasks } = await group(1, {});
     const [task] = tasks as [TaskRecord];
     await many(task, 2);
@@ -155,7 +155,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await ask(task)).toMatchObject({ runs: [{}], nextDueMs: stage.nowMs + 5_000 });
   });
 
-  it("tasks take turns however large one's backlog is, and a higher priority comes first", async () => {
+  it("tasks are served fairly however large a backlog is, and a higher priority comes first", async () => {
     const { tasks } = await group(1, {}, {}, {});
     const [crowd, second, third] = tasks as [TaskRecord, TaskRecord, TaskRecord];
     await many(crowd, 200, { dueMs: stage.nowMs - 1_000 });
@@ -177,7 +177,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(five).toHaveLength(5);
   });
 
-  it("a worker gets no more than it can start at once, and other groups are not kept waiting by a limited one", async () => {
+  it("a worker gets no more runs than it can start at once, and a limited group does not delay other groups", async () => {
     const limited = await group(50, {});
     const other = await group(null, {});
     const [task] = limited.tasks as [TaskRecord];
@@ -209,7 +209,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     );
   });
 
-  it("a claim of a draining session says so where all of its groups have limits too", async () => {
+  it("a claim of a draining session reports that even if all of its groups have limits", async () => {
     const { tasks } = await group(5, {});
     const [task] = tasks as [TaskRecord];
     const draining = await stage.session();
@@ -228,7 +228,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     });
   });
 
-  it("a claim takes runs of limited and other groups by their priority, and at one priority both", async () => {
+  it("a claim takes runs of limited and unlimited groups by priority, and from both at equal priority", async () => {
     const limited = await group(50, {});
     const other = await group(null, {});
     const [task] = limited.tasks as [TaskRecord];
@@ -247,7 +247,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(taken).toEqual(["other 9", "limited 8", "limited 4", "limited 4, other 4", "limited 1, other 2, other 4"]);
   });
 
-  it("a turn takes nothing below what waits at the worker, and of a task that waits there only what is above it", async () => {
+  it("a fair claim takes no run below the waiting priority, and of a waiting task only runs above it", async () => {
     const { tasks } = await group(50, {}, {});
     const [waits, other] = tasks as [TaskRecord, TaskRecord];
     for (const priority of [2, 4, 4, 8]) await stage.enqueue(waits, { priority });
@@ -267,7 +267,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await turned(), "the rest would begin no sooner here").toEqual([]);
   });
 
-  it("holds for a process that has not heard of it, which learns of it; and ends for one that knew it", async () => {
+  it("applies to a process that has not cached it, which then learns it; and ends for one that had cached it", async () => {
     const { name, tasks } = await group(null, {}, { route: "random" });
     const [task, directed] = tasks as [TaskRecord, TaskRecord];
     await many(task, 10);
@@ -308,7 +308,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await claim(task, { groupIds: [-session, task.groupId] }, third)).toHaveLength(9);
   });
 
-  it("late and paused runs do not take the room of those that can start", async () => {
+  it("late and paused runs do not use the slots of runs that can start", async () => {
     const { tasks } = await group(2, {});
     const [task] = tasks as [TaskRecord];
     await many(task, 3);
@@ -325,7 +325,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await claim(task)).toHaveLength(2);
   });
 
-  it("is told: who set it, what it holds up; a wrong name or number is refused, an equal one changes nothing", async () => {
+  it("is shown with author and blocked runs; a wrong name or number is refused, an equal limit changes nothing", async () => {
     const { name, tasks } = await group(null, {});
     const [task] = tasks as [TaskRecord];
     const { groups } = stage.store;
@@ -367,7 +367,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await of()).toMatchObject({ limit: 7, changed: { why: "by the library" } });
   });
 
-  it("in whole processes: two of them, as many at once as the limit says and no more, one after the other without a pause", async () => {
+  it("two whole processes run exactly as many runs at once as the limit allows, without pauses in between", async () => {
     const schema = `${stage.schema}_towers`;
     let [now, worst, ended] = [0, 0, 0];
     const make = () => {

@@ -15,7 +15,7 @@ const ownMost = 14;
 const uncertain = nodes / 4;
 
 // bench/herd.ts measures the same with 200 nodes and 5,000 workers.
-describe.each(witnessDrivers)("a crowd on $title", (driver) => {
+describe.each(witnessDrivers)("many nodes at once on $title", (driver) => {
   let stage: WitnessStage;
   const all: WitnessMember[] = [];
   let sessions = 0;
@@ -35,7 +35,7 @@ describe.each(witnessDrivers)("a crowd on $title", (driver) => {
     return Object.assign(member, { sessionId });
   };
 
-  it("asks for nothing when one comes or goes, however many they are: only the first in line hears of it", async () => {
+  it("no node queries the service when a node joins or leaves: only the first in line is notified", async () => {
     for (let node = 0; node < nodes; node++) all.push(await join("node"));
     let first: WitnessMember | undefined;
     await until("one is first and follows", () => {

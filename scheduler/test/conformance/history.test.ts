@@ -46,7 +46,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     return runId;
   }
 
-  it("has partitions for the past days that are written to, today and a week ahead", async () => {
+  it("has partitions for the past days with writes, for today and for a week ahead", async () => {
     for (const table of ["slot", "run_history", "attempt", "late_result", "run_log"]) {
       const names = await partitions(table);
       for (const days of [-1, 0, 1, 7]) expect(names).toContain(dayName(table, stage.nowMs + days * dayMs));
@@ -54,7 +54,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     expect(await stage.store.history.rotate(stage.nowMs, 30 * dayMs)).toEqual({ created: [], dropped: [] });
   });
 
-  it("nothing is dropped by opening the store: whoever only looks may know another retention", async () => {
+  it("opening the store drops nothing: a read-only process may have another retention", async () => {
     const agoMs = stage.nowMs - 400 * dayMs;
     const { created } = await stage.store.history.rotate(agoMs, null, 0);
     expect(created).toContain(dayName("run_history", agoMs));
@@ -65,7 +65,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     );
   });
 
-  it("makes new ones and drops what is past its retention, while writers run", async () => {
+  it("creates new partitions and drops those past the retention while writers run", async () => {
     const runId = await endedRun(stage.nowMs);
     const stores = await Promise.all([stage.another(), stage.another()]);
     let writing = true;
@@ -107,7 +107,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     await stage.store.history.rotate(stage.nowMs, 60 * dayMs);
   });
 
-  it("many nodes that tidy up at once do not make each other fail", async () => {
+  it("concurrent clean-ups by many nodes do not make each other fail", async () => {
     const stores = await Promise.all(Array.from({ length: 4 }, () => stage.another()));
     const results = await Promise.all(
       stores.map((store) => store.history.rotate(stage.nowMs + 50 * dayMs, 49 * dayMs, 0)),
@@ -118,7 +118,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
   });
 
-  it("a long reader delays the drop, and no writer; a drop that was cut off is finished by the next", async () => {
+  it("a long reader delays the drop, but no writer; an interrupted drop is finished by the next one", async () => {
     const reader = await stage.sql.connect();
     const tidy = await stage.another();
     const laterMs = stage.nowMs + 30 * dayMs;
@@ -162,7 +162,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
   });
 
-  it("a reader that does not end keeps the drop for later, and the rest is done", async ({ onTestFinished }) => {
+  it("an endless reader postpones the drop, and all other clean-up is done", async ({ onTestFinished }) => {
     const { log, lines } = recordingLog();
     const surroundings = { clock: systemClock, random: systemRandom, log };
     const database = new Database({ url: server.url, schema: stage.schema, connectionsMax: 1, ...surroundings });
@@ -207,7 +207,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
   });
 
-  it("what was detached and not dropped goes the next time, and nothing that is not ours", async ({
+  it("a detached partition is dropped by the next clean-up, and tables of other owners are left", async ({
     onTestFinished,
   }) => {
     const { log, lines } = recordingLog();
@@ -245,7 +245,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     expect((await tidy.history.rotate(stage.nowMs, 30 * dayMs)).dropped).toEqual([read]);
   });
 
-  it("tells slots and ranges of a task, newest first, within bounds", async () => {
+  it("lists slots and ranges of a task, newest first, within bounds", async () => {
     const task = await stage.task("told", { schedule: every("1s") });
     await stage.plan([task], session, stage.nowMs + 5_000);
     const first = task.nextSlotMs as number;

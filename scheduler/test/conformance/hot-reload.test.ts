@@ -23,7 +23,7 @@ describe("with hotReload, a task that is defined again", () => {
     return { tower, lines };
   };
 
-  test("has the new handler for runs that begin from then on, and its new options in the store", async () => {
+  test("uses the new handler for runs that begin afterwards, and stores its new options", async () => {
     const { tower, lines } = make();
     const release: (() => void)[] = [];
     tower.task("greet", { schedule: every("1h") }, () => new Promise((resolve) => release.push(() => resolve("old"))));
@@ -55,7 +55,7 @@ describe("with hotReload, a task that is defined again", () => {
     expect(await (await tower.run("greet")).result({ timeout: "60s" })).toBe("undone");
   });
 
-  test("may be defined again before the process starts, and as a producer", async () => {
+  test("may be redefined before the process starts, and in a producer", async () => {
     const { tower } = make();
     for (const result of [1, 2]) tower.task("early", {}, () => result);
     for (let again = 0; again < 2; again++) tower.producer(taskType("elsewhere"));

@@ -40,7 +40,7 @@ function written(name: string, ms: number, zone: string): string {
   return value.endsWith("Z") ? `${name}:${value}` : `${name};TZID=${zone}:${value}`;
 }
 
-describe(`ICS files against dateutil, seed ${seed}`, () => {
+describe(`ICS files compared with dateutil, seed ${seed}`, () => {
   const batches = rounds(1, 100);
   let compared = 0;
   // Each batch is a test of its own, so that it has a full time limit, and a failure does not stop the other batches.
@@ -81,7 +81,7 @@ describe(`ICS files against dateutil, seed ${seed}`, () => {
     },
   );
 
-  it("of which dateutil gave up few", () => {
+  it("dateutil gave up on only a few series", () => {
     expect(compared).toBeGreaterThan(batches * batch * (1 - mostGivenUp));
   });
 });

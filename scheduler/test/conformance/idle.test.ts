@@ -15,7 +15,7 @@ afterEach(async () => {
 const [settledBeats, countedBeats] = [3, 5];
 
 // Connects without a pooler, behind which nodes poll for signals. bench/idle.ts measures the rate of statements for longer and per driver.
-it("three idle nodes ask the store for nothing but their beats, which are at most one a second in all, and go on", async () => {
+it("three idle nodes send only their heartbeats, at most one a second in all, and keep running", async () => {
   const stage = await openStage(postgres());
   ending.push(() => stage.close());
   const count = await StatementCount.before(postgres().direct);

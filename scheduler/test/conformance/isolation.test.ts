@@ -18,7 +18,7 @@ class AtOnce {
   }
 }
 
-describe.each(everyPostgres())("limits on $title, whatever the isolation of the caller's transaction", ({ url }) => {
+describe.each(everyPostgres())("limits on $title at any isolation level of the caller's transaction", ({ url }) => {
   const schema = `isolation_${randomBytes(4).toString("hex")}`;
   const pool = new pg.Pool({ connectionString: url, max: 10 });
   const towers: Carillon[] = [];
@@ -81,7 +81,7 @@ describe.each(everyPostgres())("limits on $title, whatever the isolation of the 
     expect(seen.most).toBe(1);
   });
 
-  it("hold where the role's transactions are repeatable read by themselves", async () => {
+  it("hold if the role's default isolation is repeatable read", async () => {
     const role = `strict_${randomBytes(4).toString("hex")}`;
     await pool.query(`create role ${role} login superuser password 'strict'`);
     await pool.query(`alter role ${role} set default_transaction_isolation = 'repeatable read'`);

@@ -46,7 +46,7 @@ async function expectJoined(childId: number, outcome: string, leap: Duration = "
   expect((await find(join?.runId as number)).result).toEqual([outcome]);
 }
 
-describe("a join begins when the last child ends, also one that no worker had", () => {
+describe("a join begins when its last child ends, even if no worker claimed that child:", () => {
   const inTheWay = async (): Promise<void> => void (await tower.carillon.enqueue("child"));
   const paused = async (): Promise<void> => void (await tower.carillon.pause("child"));
   const cases: [state: string, options: TaskOptions, before?: () => Promise<void>][] = [
@@ -54,27 +54,27 @@ describe("a join begins when the last child ends, also one that no worker had", 
     ["held", { overlap: "queue" }, inTheWay],
     ["paused", {}, paused],
   ];
-  it.each(cases)("cancelled while it was %s", async (state, options, before) => {
+  it.each(cases)("a child cancelled while it was %s", async (state, options, before) => {
     const child = await fanOut(options, before);
     expect((await find(child)).state).toBe(state);
     await tower.carillon.cancel(child);
     await expectJoined(child, "cancelled");
   });
 
-  it("cancelled by an operation", async () => {
+  it("a child cancelled by an operation", async () => {
     const child = await fanOut({});
     const request = { kind: "cancel", filter: { task: "child" }, author: "test", reason: "" } as const;
     await (await opened()).operations.begin(request, "token", nowMs());
     await expectJoined(child, "cancelled");
   });
 
-  it("removed with its task", async () => {
+  it("a child removed with its task", async () => {
     const child = await fanOut({});
     await tower.carillon.remove("child");
     await expectJoined(child, "cancelled");
   });
 
-  it("skipped for a newer run", async () => {
+  it("a child skipped for a newer run", async () => {
     const child = await fanOut({ overlap: "replace" }, inTheWay);
     expect((await find(child)).state).toBe("held");
     await tower.carillon.enqueue("child");
@@ -82,7 +82,7 @@ describe("a join begins when the last child ends, also one that no worker had", 
     await expectJoined(child, "skipped", "10s");
   });
 
-  it("given up as the part of a worker that left before it began", async () => {
+  it("a child given up as the broadcast run of a worker that left before starting it", async () => {
     let member = 0;
     const child = await fanOut({ route: "broadcast" }, async () => {
       const identity = {

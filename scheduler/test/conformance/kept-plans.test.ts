@@ -19,7 +19,7 @@ interface PlanNode {
 const tried = 5;
 const lone = 20;
 
-describe.each(everyPostgres())("plans that a connection keeps, on $title", (server) => {
+describe.each(everyPostgres())("cached query plans of a connection, on $title", (server) => {
   let stage: Stage;
   let store: Store;
   let pool: pg.Pool;
@@ -73,7 +73,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     return rows.some((row) => /Seq Scan on run /.test(row["QUERY PLAN"]));
   };
 
-  it("are those of all that a lone run takes: making one anew takes longer than what it is for", async () => {
+  it("are used by every statement of a single run, since replanning would take longer than executing", async () => {
     const counts = new Map((await kept()).map((row) => [row.name, row]));
     for (const name of ["run-insert-plain", "claim", "claim-next", "settle-finish"]) {
       const { generic_plans: generic, custom_plans: custom } = counts.get(name) ?? {};
@@ -82,7 +82,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     }
   });
 
-  it("do not go through all runs, made as they were before these were many", async () => {
+  it("do not scan all runs, even if planned while there were few", async () => {
     const later = stage.nowMs + 3_600_000;
     const many = Array.from({ length: 4_500 }, () => stage.write(task, { dueMs: later }));
     await store.runs.enqueue(many, stage.nowMs);
@@ -93,7 +93,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     expect(await readsAllRuns("settle-finish", 8)).toBe(false);
   });
 
-  it("read of a task's history what a page shows, whatever became of its other runs", async () => {
+  it("read from a task's history only what a page shows, whatever the outcomes of its other runs", async () => {
     const failing = await stage.task("failing");
     const failures = 5_000;
     await stage.rows(
@@ -117,7 +117,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     expect([...passedOver].reduce((sum, [, removed]) => sum + Number(removed), 0)).toBeLessThan(51);
   });
 
-  it("read of the history no more than a window where no index has what is asked for", async () => {
+  it("read at most one window of the history if no index matches the filter", async () => {
     const browse = { taskId: null, readyBeforeMs: null, sinceMs: null, untilMs: null, after: null, limit: 50 };
     const page = await store.browse.runs({ ...browse, states: ["failed"], match: { source: "manual" } });
     expect(page).toMatchObject({ runs: [], next: { phase: "ended", runId: expect.any(Number) } });

@@ -12,7 +12,7 @@ const wait = { timeout: "60s" } as const;
 const once = { key: "k", uniqueFor: "1h" } as const;
 const hourMs = 3_600_000;
 
-describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
+describe.each(everyPostgres())("a key with a time window, on $title", ({ url }) => {
   const { schema, database, make } = ownSchema(url, "over", { drain: 0 });
   const live = async () =>
     (await database.query(`select id::int, payload, key, due_ms::float8 as due, state from ${schema}.run order by id`))
@@ -28,7 +28,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     return tower;
   }
 
-  test("a run stands for its key for that time, also when it has ended; for other enqueues it does not", async () => {
+  test("a run holds its key for that time, even after it has ended; enqueues without the option ignore this", async () => {
     const type = taskType<number>("a");
     const tower = make();
     tower.task(type, {}, (_run, payload) => payload);
@@ -51,7 +51,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     expect(await tower.enqueue("a", 7, once)).toMatchObject({ runId: next.runId, created: false });
   });
 
-  test("an unfinished run that has the key stands for it from then on", async () => {
+  test("an unfinished run with the key holds it for that time from then on", async () => {
     const tower = await producer();
     const first = await tower.enqueue("a", 1, { key: "k", in: "1h" });
     expect(await tower.enqueue("a", 2, once)).toMatchObject({ runId: first.runId, created: false });
@@ -60,7 +60,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     expect(await live()).toEqual([]);
   });
 
-  test("of many at once, in processes, lists and transactions, one makes the run", async () => {
+  test("of many concurrent enqueues, from processes, lists and transactions, one makes the run", async () => {
     const towers = [await producer(), await producer()] as const;
     const clients = await Promise.all(
       Array.from({ length: 4 }, async () => {
@@ -102,7 +102,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     expect(await known()).toEqual([{ key: "k", run: made.runId }]);
   });
 
-  test("in repeatable read, the second of two is refused, and its caller begins anew", async () => {
+  test("in repeatable read, the second of two enqueues is refused, and its caller restarts the transaction", async () => {
     const tower = await producer();
     const other = new pg.Client({ connectionString: url });
     await other.connect();
@@ -118,7 +118,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     }
   });
 
-  test("a lost reply makes one run, and its caller has made it", async () => {
+  test("a lost reply makes one run, which is reported to its caller as created", async () => {
     const proxy = await StoreProxy.before(url);
     try {
       await producer();
@@ -135,7 +135,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     }
   });
 
-  test("the leader drops keys whose time is over; enqueues without the option leave none", async () => {
+  test("the leader deletes expired keys; enqueues without the option leave none", async () => {
     const tower = await producer();
     for (const key of ["k", "l"]) await tower.enqueue("a", 1, { ...once, key });
     await tower.enqueue("a", 1, { key: "m" });
@@ -147,7 +147,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
   });
 
   test.each(["replace", "again"] as const)(
-    "with maxWait, runs that replace each other wait no longer: %s",
+    "with maxWait, runs that replace each other wait no longer than that: %s",
     async (how) => {
       const tower = await producer();
       const later = { key: "k", in: "2h", ifKeyTaken: how } as const;
@@ -165,7 +165,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     },
   );
 
-  test("what follows a run under way counts from the first enqueue that came meanwhile", async () => {
+  test("maxWait of the run after a running one counts from the first enqueue during that run", async () => {
     const tower = make();
     const ends: (() => void)[] = [];
     tower.task("a", {}, () => new Promise<void>((resolve) => void ends.push(resolve)));
@@ -186,7 +186,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
     expect(await live()).toMatchObject([{ payload: 4, due: Number(due) }]);
   });
 
-  test("throttle: a rate by key and ifKeyTaken start one at once, and all that come meanwhile are one more", async () => {
+  test("throttle: rate by key with ifKeyTaken starts one run at once, and merges later enqueues into one more", async () => {
     const tower = make();
     const seen: unknown[] = [];
     tower.task("a", { rate: { limit: 1, per: "1h", key: true } }, (_run, payload) => void seen.push(payload));
@@ -215,7 +215,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
   });
 });
 
-describe("a key over time, by the API", () => {
+describe("a key with a time window, over the API", () => {
   const stage = new ApiStage();
   beforeAll(async () => {
     await stage.open();
@@ -223,7 +223,7 @@ describe("a key over time, by the API", () => {
   });
   afterAll(() => stage.close());
 
-  test("is asked for as in code, and answered with the run that stands for it", async () => {
+  test("takes the same options as in code, and returns the run that holds the key", async () => {
     const api = stage.client("operator");
     const asked = { task: "work", key: "k", uniqueFor: "1h" } as const;
     const first = await api.runTask(asked);

@@ -61,7 +61,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     return (await stage.store.claims.claim({ ...asked, untilMs: nowMs, nowMs })).runs;
   }
 
-  it("skip: those later than the misfire time are given up, the others run", async () => {
+  it("skip: runs later than the misfire time are given up, all others run", async () => {
     const task = await planned({ policy: "skip", after: "4s" });
     const first = task.nextSlotMs as number;
     const nowMs = first + 9_500;
@@ -73,7 +73,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     expect(slotsOf(await stage.claim(worker, [task], nowMs))).toEqual([]);
   });
 
-  it("fire_once: the newest runs, however late", async () => {
+  it("fire_once: the newest slot runs, however late", async () => {
     const task = await planned("fire_once", { schedule: every("1s", { anchor: stage.nowMs }) });
     const { taskId, nextSlotMs } = task;
     // No slot follows the tenth, as if the schedule had ended.
@@ -83,7 +83,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     expect((await account(task)).missed).toHaveLength(9);
   });
 
-  it("fire_once: a slot that is due and not planned yet is the one to run", async () => {
+  it("fire_once: a slot that is due but not planned yet is the one to run", async () => {
     const task = await planned("fire_once");
     const nowMs = stage.nowMs + 60_000;
     expect(await stage.claim(worker, [task], nowMs)).toEqual([]);
@@ -94,7 +94,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     expect(slotsOf(await stage.claim(worker, [task], nowMs))).toEqual(run);
   });
 
-  it("fire_once: one of all runs, however many workers come back at once", async () => {
+  it("fire_once: one of all late runs starts, however many workers come back at once", async () => {
     const task = await planned("fire_once");
     await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [task.taskId]);
     const workers = await Promise.all(Array.from({ length: 8 }, () => stage.session("worker")));
@@ -113,7 +113,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     expect((await account(task)).missed).toEqual([]);
   });
 
-  it("what waited for a place, was tried before, was enqueued, or counts from an end is only late", async () => {
+  it("runs that waited for a slot, were attempted, were enqueued, or count from an end are only late", async () => {
     const muchLater = stage.nowMs + 3_600_000;
     const serial = await planned("skip", { overlap: "queue" });
     expect(await stage.claim(worker, [serial], muchLater)).toHaveLength(1);
@@ -135,7 +135,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     expect(again.map(({ runId, attempt }) => [runId, attempt])).toEqual([[run?.runId, 2]]);
   });
 
-  it("what waited for a place on a worker is judged by when it is claimed, and its place is the next one's", async () => {
+  it("a run that waited for a worker's slot is judged when it is claimed, and its slot goes to the next run", async () => {
     const signals: Signal[] = [];
     const end = new AbortController();
     onTestFinished(() => end.abort());
@@ -169,7 +169,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     expect(slotsOf(await claimRouted(patient, stage.nowMs + 3_600_000))).toEqual([patient.nextSlotMs]);
   });
 
-  it("given back unstarted, it is judged again by when it is", async () => {
+  it("a run released before its start is judged again at its next claim", async () => {
     const task = await planned({ policy: "skip", after: "4s" });
     const first = task.nextSlotMs as number;
     const [run] = await stage.claim(worker, [task], first);

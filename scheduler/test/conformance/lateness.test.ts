@@ -13,7 +13,7 @@ const hour = 3_600_000;
 /** How long after a run has become ready a worker claims it, in ms. */
 const late = 2_000;
 
-describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
+describe.each(everyPostgres())("lateness of a run's start, on $title", (server) => {
   let stage: Stage;
   let sessionId: number;
   let dueMs: number;
@@ -86,7 +86,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     return task;
   };
 
-  it("does not count the wait for its group's limit, until a run of the group ends, is tried again or is given back", async () => {
+  it("does not count the wait for its group's limit, until a run of the group ends, is retried or is released", async () => {
     const ends = {
       ended: end,
       retried: (run: ClaimedRun, nowMs: number) => {
@@ -112,7 +112,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     expect(latenessMs(await claim(task, dueMs + minute + late), dueMs + minute + late)).toBe(late);
   });
 
-  it("counts the wait of a group that has room, from its due time or from when it had room", async () => {
+  it("counts the wait in a group with a free slot, from the due time or from when the slot became free", async () => {
     const task = await limited(2);
     for (const _ of [1, 2]) await stage.enqueue(task, { dueMs });
     const first = await claim(task, dueMs);
@@ -122,7 +122,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     expect(latenessMs(await claim(task, dueMs + 5 * minute), dueMs + 5 * minute)).toBe(3 * minute);
   });
 
-  it("does not count the wait for its limit per worker, while its worker was there", async () => {
+  it("does not count the wait for its per-worker limit while its worker was running", async () => {
     const task = await made({ limit: { perWorker: 1 } });
     for (const _ of [1, 2]) await stage.enqueue(task, { dueMs });
     const first = await addressed(task, dueMs);
@@ -131,7 +131,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     expect(latenessMs(run, dueMs + minute + late)).toBe(late);
   });
 
-  it("counts the wait for a worker that was not there yet", async () => {
+  it("counts the wait for a worker that was not running yet", async () => {
     const task = await made({ limit: { perWorker: 1 } });
     await stage.enqueue(task, { dueMs: dueMs - hour }, dueMs - hour);
     await stage.store.plans.admitHeld(dueMs - hour, dueMs - hour);
@@ -139,7 +139,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     expect(latenessMs(run, dueMs + late)).toBe(hour + late);
   });
 
-  it("does not count a pause, nor the limit that an edit removed, nor that it was enqueued late", async () => {
+  it("does not count a pause, a limit that an edit removed, or the delay of a late enqueue", async () => {
     const [paused, edited, plain] = [await made(), await made({ overlap: "queue" }), await made()];
     await stage.enqueue(paused, { dueMs });
     const { name } = paused.definition;
@@ -156,7 +156,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     }
   });
 
-  it("counts all of it where a worker or the planner was missing", async () => {
+  it("counts all of the delay if a worker or the planner was missing", async () => {
     const plain = await made();
     await stage.enqueue(plain, { dueMs });
     const run = await claim(plain, dueMs + minute);

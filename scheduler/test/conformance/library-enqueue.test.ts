@@ -7,10 +7,10 @@ import { every, taskType } from "../../src/index.ts";
 import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
 
-describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
+describe.each(everyPostgres())("enqueuing on $title", ({ url }) => {
   const { schema, database, make } = ownSchema(url, "enqueue", { drain: "5s" });
 
-  test("many are enqueued in the order given; a list with a wrong one makes none, a stream is asked for more as it is taken", async () => {
+  test("a list is enqueued in order, or not at all if one is invalid; a stream is read as fast as it is stored", async () => {
     const tower = make({ worker: false });
     const task = tower.task("many", { payload: z.object({ n: z.number() }) }, () => undefined);
     await tower.start();
@@ -40,7 +40,7 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
     expect(all.rows).toEqual([{ n: 2_400 + 20_000 }]);
   });
 
-  test("a producer checks payloads by the task's type, before and after the task is defined in another process", async () => {
+  test("a producer validates payloads by the task's type, before and after another process defines the task", async () => {
     const sum = taskType("sum", { payload: z.object({ numbers: z.array(z.number()) }), result: z.number() });
     const producing = make({ worker: false, scheduler: false, name: "producer" });
     const producer = producing.producer(sum);
@@ -78,7 +78,7 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
     [{ retry: 0 }, "OPTION_INVALID", "[1].retry.attempts"],
     [{ in: "soon" }, "DURATION_INVALID", "[1]"],
     [{ expiresAt: 1 }, "OPTION_INVALID", "[1]"],
-  ] as const)("of many none is made if the options of one are wrong: %j", async (wrong, code, path) => {
+  ] as const)("no run of a list is made if the options of one are invalid: %j", async (wrong, code, path) => {
     const tower = make({ worker: false });
     const task = tower.task<number>("many", {}, () => undefined);
     await tower.start();
@@ -87,13 +87,13 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
     expect(await tower.runs.count()).toEqual({ runs: 0, more: false });
   });
 
-  test("many wait for a store that is away no longer than one does", async () => {
+  test("a list waits for an unreachable store no longer than a single enqueue does", async () => {
     const away = make({ worker: false, store: "postgres://nobody@127.0.0.1:1/none" });
     const task = away.task("many", {}, () => undefined);
     await expect(task.enqueueMany([{ n: 1 }], { timeout: 200 })).rejects.toMatchObject({ code: "ENQUEUE_TIMEOUT" });
   });
 
-  test("a client without a transaction, or of another database, is refused, and nothing is made", async () => {
+  test("a client without a transaction, or of another database, is refused, and no run is made", async () => {
     const tower = make();
     const task = tower.task<number>("refused", {}, () => undefined);
     await tower.start();

@@ -7,7 +7,7 @@ import { RedisServer } from "../support/redis-server.ts";
 import { postgres, redis } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
-describe("a Carillon's locks", () => {
+describe("locks of a Carillon instance", () => {
   let stage: Stage;
   const towers: Carillon[] = [];
   beforeEach(async () => {
@@ -31,7 +31,7 @@ describe("a Carillon's locks", () => {
     { title: "the store", coordination: () => undefined },
     { title: "ZooKeeper", coordination: atZooKeeper },
     { title: "Redis", coordination: atRedis },
-  ])("work on $title without a start, and are all released by the stop", async ({ coordination }) => {
+  ])("work on $title without start(), and are all released by stop()", async ({ coordination }) => {
     const [a, b] = [make({ coordination: coordination() }), make({ coordination: coordination() })];
     const held = await a.lock("invoices").acquire();
     const slot = await a.semaphore("gpu", { permits: 1 }).acquire();
@@ -74,7 +74,7 @@ describe("a Carillon's locks", () => {
     expect((await next).fence).toBeGreaterThan(use.fence);
   });
 
-  it("hold a grace lock as its page's example does, and are not re-entrant", async () => {
+  it("hold a grace lock as in the documentation's example, and are not re-entrant", async () => {
     const page = readFileSync(new URL("../../../docs/grace-lock.md", import.meta.url), "utf8");
     const [, text = ""] = /^```ts\n([\s\S]*?)^```/m.exec(page) ?? [];
     const names = ["tower", "days", "write", "told"];
@@ -100,13 +100,13 @@ describe("a Carillon's locks", () => {
     await held.release();
   });
 
-  it("hold no grace lock in Redis", async () => {
+  it("include no grace lock in Redis", async () => {
     const tower = make({ coordination: atRedis(), name: "a" });
     await expect(tower.graceLock("nightly")).rejects.toMatchObject({ code: "COORDINATION_UNSUPPORTED" });
     expect(await tower.lock("nightly").tryAcquire()).toBeDefined();
   });
 
-  it("keep their fences rising while the cluster moves from one service to another and back", async () => {
+  it("keep their fences rising while the cluster moves to another coordination provider and back", async () => {
     const server = await RedisServer.start();
     try {
       let last = 0n;
@@ -123,7 +123,7 @@ describe("a Carillon's locks", () => {
     }
   });
 
-  it("are refused to a process that would hold them elsewhere than the cluster does", async () => {
+  it("are refused to a process with another coordination provider than the cluster's", async () => {
     const node = make();
     await node.lock("x").acquire();
     const other = make({ coordination: atRedis() });
@@ -132,7 +132,7 @@ describe("a Carillon's locks", () => {
     expect(await make().lock("x").tryAcquire()).toBeUndefined();
   });
 
-  it("wait for a store that is away, or not, as they are told", async () => {
+  it("wait for an unreachable store, or fail at once, as configured", async () => {
     const away = { store: "postgres://postgres@127.0.0.1:1/postgres" };
     await expect(make(away).lock("x").acquire({ wait: "100ms" })).rejects.toMatchObject({ code: "LOCK_BUSY" });
     const failing = make({ ...away, failFast: true }).lock("x");

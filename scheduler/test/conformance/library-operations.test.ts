@@ -9,7 +9,7 @@ import { until } from "../support/store-stage.ts";
 describe.each(everyPostgres())("the library on $title", ({ url }) => {
   const { make } = ownSchema(url, "acts", { drain: 0 });
 
-  test("pauses and resumes all tasks, cancels and redrives runs; with no process that schedules too", async () => {
+  test("pauses and resumes all tasks, cancels and redrives runs, also without a process that schedules", async () => {
     const tower = make({ scheduler: false });
     tower.task("a", { schedule: every("1h") }, () => undefined);
     tower.task("b", { schedule: every("1h") }, () => undefined);
@@ -52,7 +52,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(await tower.operations.get(first.operationId).status()).toMatchObject({ kind: "cancel" });
   });
 
-  test("refuses an operation without a target, and options that it does not know", async () => {
+  test("refuses an operation without a target, and unknown options", async () => {
     const tower = make({ worker: false });
     await expect(tower.operations.begin("pause", {})).rejects.toMatchObject({ code: "FILTER_EMPTY" });
     await expect(tower.operations.begin("pause", { all: true }, { until: "1h" } as never)).rejects.toMatchObject({
@@ -67,7 +67,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(tower.operations.get(99).result({ signal: aborted })).rejects.toThrow("mine");
   });
 
-  test("drains this process: it takes no more runs, its present ones end, and another one takes the rest", async () => {
+  test("drains this process: it claims no more runs, its current ones end, and another process takes over", async () => {
     const ran: string[] = [];
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {
@@ -103,7 +103,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(two.nodes.drain("three")).rejects.toMatchObject({ code: "NODE_UNKNOWN" });
   });
 
-  test("says whether this process is ready, and why not", async () => {
+  test("reports whether this process is ready, and why not", async () => {
     const tower = make({ name: "one" });
     tower.task("a", {}, () => undefined);
     expect(tower.health()).toEqual({ ready: false, why: "starting", node: "one", leads: false, running: null });

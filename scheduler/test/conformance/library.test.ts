@@ -46,7 +46,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     });
   }
 
-  test("a handler is given its payload as the schema makes it, and its result is kept", async () => {
+  test("a handler gets its payload as parsed by the schema, and its result is kept", async () => {
     const tower = make();
     const seen: unknown[] = [];
     const task = tower.task(
@@ -82,7 +82,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(lines).toMatchObject([{ level: "info", message: "settling", fields: { ledger: "eu" }, attempt: 1 }]);
   });
 
-  test("a payload against its schema, too large or not JSON is refused before it is stored", async () => {
+  test("a payload that is invalid, too large or not JSON is refused before it is stored", async () => {
     const tower = make();
     const task = tower.task("typed", { payload: z.object({ n: z.number() }) }, () => undefined);
     const free = tower.task<unknown>("free", {}, () => undefined);
@@ -101,13 +101,13 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(free.enqueue("\\u0000 is only text, and \\ud800 too")).resolves.toMatchObject({ created: true });
   });
 
-  test("a schedule whose slots would fail on their payload does not start", async () => {
+  test("a process does not start with a schedule whose slots have an invalid payload", async () => {
     const tower = make();
     tower.task("typed", { schedule: every("1h"), payload: z.object({ n: z.number() }) }, () => undefined);
     await expect(tower.start()).rejects.toMatchObject({ code: "PAYLOAD_INVALID", hint: /slotPayload/ });
   });
 
-  test("definitions and options that cannot be are refused with a code", async () => {
+  test("invalid definitions and options are refused with a code", async () => {
     const tower = make();
     tower.task("one", {}, () => undefined);
     expect(() => tower.task("one", {}, () => undefined)).toThrow(expect.objectContaining({ code: "TASK_DUPLICATE" }));
@@ -126,7 +126,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(tower.enqueue("one", null, { priority: 10 })).rejects.toMatchObject({ code: "OPTION_INVALID" });
   });
 
-  test("a key makes one run while that run is unfinished, and a new one afterwards", async () => {
+  test("a key makes one run while that run is unfinished, and a new run afterwards", async () => {
     const tower = make();
     const task = tower.task<number>("keyed", {}, () => undefined);
     const both = [await task.enqueue(1, { key: "k", in: "300ms" }), await task.enqueue(2, { key: "k" })] as const;
@@ -136,7 +136,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(await task.enqueue(3, { key: "k" })).toMatchObject({ created: true });
   });
 
-  test("enqueue joins the caller's transaction: there after commit, never after rollback", async () => {
+  test("enqueue joins the caller's transaction: the run exists after commit, never after rollback", async () => {
     const tower = make();
     const seen: number[] = [];
     const task = tower.task<number>("joined", {}, (_run, n) => void seen.push(n));
@@ -157,7 +157,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(store.runs.find(lost.runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
 
-  test("run.complete joins the handler's transaction: exactly once there", async () => {
+  test("run.complete joins the handler's transaction, for exactly-once effects there", async () => {
     const tower = make();
     await database.query(`create schema if not exists ${schema}`);
     await database.query(`create table ${schema}.ledger (run bigint, attempt int)`);
@@ -187,7 +187,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(complaints(log.lines)).toEqual([]);
   });
 
-  test("failures are retried with back-off, then the run fails with what was thrown", async () => {
+  test("failures are retried with back-off, then the run fails with the thrown error", async () => {
     const tower = make();
     const at: number[] = [];
     const task = tower.task(
@@ -212,7 +212,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect((at[2] as number) - (at[1] as number)).toBeGreaterThanOrEqual(199);
   });
 
-  test("a thrown nothing, a rejected thenable and an unusual result are all recorded", async () => {
+  test("a thrown undefined, a rejected thenable and an unusual result are all recorded", async () => {
     const tower = make();
     const nothing = tower.task("nothing", {}, () => Promise.reject(undefined));
     const rejecting = (_good: unknown, bad: (error: unknown) => void) => bad("text");
@@ -245,7 +245,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(reason).toMatchObject({ code: "TIMEOUT" });
   });
 
-  test("cancel: a waiting run never starts, a running one is told and ends cancelled, an ended one is refused", async () => {
+  test("cancel: a waiting run never starts, a running one is aborted and ends cancelled, an ended one is refused", async () => {
     const tower = make({ claimAhead: "60s" });
     const started: number[] = [];
     const task = tower.task("long", {}, async (run) => {
@@ -273,7 +273,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(started).toEqual([now.runId]);
   });
 
-  test("pause is acknowledged when nothing can start any more, and resume goes on with the next slot", async () => {
+  test("pause resolves when no further run can start, and resume continues with the next slot", async () => {
     const tower = make();
     const slots: number[] = [];
     const task = tower.task(
@@ -298,7 +298,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(new Set(slots).size).toBe(slots.length);
   });
 
-  test("priorities: what is due and matters more is claimed first", async () => {
+  test("priorities: of the due runs, those of a higher priority are claimed first", async () => {
     const order: string[] = [];
     const first = make({ scheduler: false, worker: false });
     const define = (tower: Carillon) => tower.task<string>("ordered", {}, (_run, name) => void order.push(name));
@@ -316,7 +316,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(order).toEqual(["high", "normal", "low"]);
   });
 
-  test("a worker that is asked to beat does so at once", async () => {
+  test("a worker sends a heartbeat at once on request", async () => {
     const tower = make({ scheduler: false, name: "asked", sessionTimeout: "60s" });
     await tower.start();
     const { sessions } = (await tower.open()).store;
@@ -329,7 +329,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     }
   });
 
-  test("stop starts what is due in a moment, which nobody else could have in time, and gives back the rest", async () => {
+  test("stop starts runs due in a moment, which another process could not claim in time, and releases the others", async () => {
     const tower = make({ claimAhead: "60s" });
     const task = tower.task<number>("work", {}, async (run) => run.fence);
     await tower.start();
@@ -345,7 +345,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(await other.runs.find(later.runId)).toMatchObject({ state: "ready", attempt: 0 });
   });
 
-  test("stop drains: what runs ends, what was claimed ahead goes back, and nothing is lost", async () => {
+  test("stop drains: running runs end, runs claimed ahead are released, and none is lost", async () => {
     const tower = make({ claimAhead: "60s" });
     const begun = new Set<number>();
     let release = (): void => undefined;
@@ -386,7 +386,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(tower.enqueue("work")).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  test("a second live node under one name is refused; a dead one's name can be had", async () => {
+  test("a second live node with the same name is refused; a dead node's name can be taken", async () => {
     const first = make({ name: "atlas" });
     await first.start();
     const second = make({ name: "atlas" });
@@ -399,7 +399,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await expect(third.start()).resolves.toBe(third);
   });
 
-  test("a run that nobody here has a handler for waits for a worker that has", async () => {
+  test("a run without a handler in this process waits for a worker that has one", async () => {
     const first = make();
     const task = first.task("elsewhere", {}, () => "here");
     const { runId } = await task.enqueue(undefined);
@@ -430,7 +430,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     });
   });
 
-  test("misfire: after a time without any node, slots end by their policy and gaps are ranges", async () => {
+  test("misfire: after a period without any node, slots end by their policy and gaps are ranges", async () => {
     // The misfire time is longer than a busy machine delays the planner after its return, so that there is exactly one gap.
     const misfireMs = 5_000;
     const define = (tower: Carillon) => {

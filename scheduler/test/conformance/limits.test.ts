@@ -56,7 +56,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     );
 
   describe.each(limitPolicies)("%s", (policy) => {
-    it.each(limitEvents)("%s: another run may begin only where the table says so", async (event: LimitEvent) => {
+    it.each(limitEvents)("%s: another run may begin only if the table allows it", async (event: LimitEvent) => {
       const task = await limited(oneOf[policy]);
       if (policy === "perGroup") await stage.store.groups.limit(task.definition.group, 1, change(stage.nowMs));
       const of = await stage.session("worker");
@@ -89,7 +89,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     });
   });
 
-  it("per key: never more than n of a key, keys do not wait for each other, and each keeps its order", async () => {
+  it("per key: at most n runs of a key, keys do not block each other, and each keeps its order", async () => {
     const task = await limited({ limit: { perKey: 2 } });
     const keys = ["a", "b", "c"];
     await many(
@@ -114,7 +114,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     for (const seen of Object.values(order)) expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
-  it("per key: a key with 2,000 runs waiting costs another nothing, and with few places keys take turns", async () => {
+  it("per key: 2,000 waiting runs of one key do not slow others; with few slots, keys are served fairly", async () => {
     const task = await limited({ limit: { perKey: 1 }, overlap: { allow: 2 } });
     await many(
       task,
@@ -135,7 +135,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(begun.filter((key) => key === "crowd").length).toBeLessThanOrEqual(5);
   });
 
-  it("rate: no span sees more than its limit, and the wait is no longer than it must be", async () => {
+  it("rate: no period exceeds the limit, and the wait is no longer than necessary", async () => {
     const task = await limited({ rate: { limit: 3, per: "1s" } });
     await many(
       task,
@@ -153,7 +153,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     ["a rate", { rate: { limit: 1, per: "1s" } }],
     ["a rate beside keys", { rate: { limit: 1, per: "1s" }, limit: { perKey: 1 } }],
     ["a rate of each key", { rate: { limit: 1, per: "1s", key: true } }],
-  ] as const)("%s: who waits for a token is told when it comes, by whoever took the last", async (_, options) => {
+  ] as const)("%s: the write that takes the last token signals when the next one is available", async (_, options) => {
     const task = await limited(options);
     const ended = new AbortController();
     const told: number[] = [];
@@ -172,7 +172,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     }
   });
 
-  it("rate: of what waits for it the highest priority comes first", async () => {
+  it("rate: of the waiting runs, the highest priority comes first", async () => {
     const task = await limited({ rate: { limit: 1, per: "1s" } });
     await many(task, [{ payload: "1", dueMs: stage.nowMs - 2 }, { payload: "2" }, { payload: "0", priority: 7 }]);
     const begun: unknown[] = [];
@@ -181,7 +181,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(begun).toEqual([0, 1, 2]);
   });
 
-  it("rate: a large one is counted in steps, and never lets more through", async () => {
+  it("rate: a large limit is counted in steps, and never exceeded", async () => {
     const task = await limited({ rate: { limit: 250, per: "10s" } });
     await many(
       task,
@@ -195,7 +195,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
       expect(begun.filter((ms) => ms >= from && ms < from + 10_000).length).toBeLessThanOrEqual(250);
   });
 
-  it("rate by key: each key has its own", async () => {
+  it("rate by key: each key has its own rate", async () => {
     const task = await limited({ rate: { limit: 2, per: "1s", key: true } });
     await many(
       task,
@@ -226,7 +226,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   const mostIn = (begun: number[], spanMs: number) =>
     Math.max(...begun.map((from) => begun.filter((ms) => ms >= from && ms < from + spanMs).length));
 
-  it("rate: each try takes a token, so that the far side never sees more than the rate", async () => {
+  it("rate: each attempt takes a token, so that the called service never sees more than the rate", async () => {
     const task = await limited({ rate: { limit: 2, per: "1s" } });
     await many(
       task,
@@ -238,7 +238,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(begun.at(-1), "and nothing is left unused").toBe(5_000);
   });
 
-  it("rate: so it is counted in steps, and by key", async () => {
+  it("rate: attempts are counted in steps, and by key, in the same way", async () => {
     const large = await limited({ rate: { limit: 250, per: "10s" } });
     await many(
       large,
@@ -256,7 +256,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(await failing(keyed, 2, 1_000, 7_000)).toEqual([0, 1, 2, 3, 4, 5].flatMap((s) => [s * 1_000, s * 1_000]));
   });
 
-  it("rate: a try that comes in an hour has its token booked for then, and takes none from those before", async () => {
+  it("rate: an attempt due in an hour reserves a token for that time, and takes none from earlier runs", async () => {
     const task = await limited({ rate: { limit: 1, per: "1s" }, limit: { perKey: 1 } });
     await many(task, [{ limitKey: "a" }, { limitKey: "a" }, { limitKey: "b" }, { limitKey: "c" }]);
     const [first] = (await begin(task)) as [ClaimedRun];
@@ -269,7 +269,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(again.map(({ runId, attempt }) => [runId, attempt])).toEqual([[first.runId, 2]]);
   });
 
-  it("rate: what its worker lost takes another token too; what had not started does not, nor what waits for an operator", async () => {
+  it("rate: a run lost with its worker takes another token, unless it had not started or awaits an operator", async () => {
     const task = await limited({ rate: { limit: 2, per: "1s" } });
     await many(task, [{}, {}, {}]);
     const of = await stage.session("worker");
@@ -289,7 +289,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(then, "beside one that is new").toHaveLength(2);
   });
 
-  it("rate: of retries and new runs under a burst no span sees too many", async () => {
+  it("rate: retries and new runs in a burst exceed the limit in no period", async () => {
     const task = await limited({ rate: { limit: 5, per: "1s" } });
     await many(
       task,
@@ -323,7 +323,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(mostIn(begun, 1_000)).toBeLessThanOrEqual(5);
   });
 
-  it("says when the next token comes, and when the next held run is due", async () => {
+  it("signals when the next token is available, and when the next held run is due", async () => {
     const heard: string[] = [];
     const listening = new AbortController();
     const done = stage.store.signals.listen((signal) => void heard.push(JSON.stringify(signal)), listening.signal);
@@ -337,7 +337,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     await done;
   });
 
-  it("never more than n under a burst: many workers and enqueuers at once, of a task, a key and a worker", async () => {
+  it("limits hold in a burst: many workers and enqueuers at once, for a task, a key and a worker", async () => {
     const task = await limited({ overlap: { allow: 6 }, limit: { perKey: 2, perWorker: 3 } });
     const stores = [stage.store, await stage.another(), await stage.another()];
     const sessions = await Promise.all(stores.map(() => stage.session("worker")));
@@ -408,7 +408,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(worst.worker).toBeLessThanOrEqual(3);
   });
 
-  it("an edit puts limits on what waits, and takes them off", async () => {
+  it("an edit adds limits to waiting runs, and removes them", async () => {
     const task = await limited({});
     await many(task, [{ key: "x" }, { key: "y" }, {}, {}]);
     const edit = (options: TaskOptions) =>

@@ -24,7 +24,7 @@ function offerOf(stage: Stage, sessionId: number, tasks: TaskRecord[], room = 10
   return { local, claimed, seen };
 }
 
-describe.each(everyPostgres())("runs that are made as a claim of this process on $title", (server) => {
+describe.each(everyPostgres())("runs enqueued as local claims of this process on $title", (server) => {
   let stage: Stage;
   let worker = 0;
   beforeAll(async () => {
@@ -41,7 +41,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
   };
   const [held, paused, ready, claimed] = [0, 1, 2, 3];
 
-  it("are on the session's book, end as any claim does, and nobody else can claim them", async () => {
+  it("belong to the session, end like any claim, and cannot be claimed by another worker", async () => {
     const task = await stage.task("plain");
     const offer = offerOf(stage, worker, [task]);
     const writes = [stage.write(task, { payload: '{"a":1}', key: "k", priority: 7 }), stage.write(task)];
@@ -70,7 +70,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect(await stage.store.runs.find(made[0]?.runId as number)).toMatchObject({ state: "succeeded", attempt: 1 });
   });
 
-  it("are not what an operation that began before them takes, whatever numbers were drawn ahead", async () => {
+  it("are not affected by an operation that began before them, whatever run numbers were reserved", async () => {
     const task = await stage.task("bounded");
     const before = await stage.enqueue(task);
     const filter = { task: "bounded" };
@@ -86,7 +86,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect(await stage.store.claims.settle(worker, ends, stage.nowMs)).toEqual(new Set());
   });
 
-  it("are only as many as there is room for, and only what is due, plain and of these groups", async () => {
+  it("are made only up to the free capacity, and only for due, plain runs of these groups", async () => {
     const task = await stage.task("roomy");
     const serial = await stage.task("serial", { overlap: "queue" });
     const elsewhere = await stage.task("elsewhere", { group: "elsewhere" });
@@ -117,7 +117,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect(await states(second.map(({ runId }) => runId))).toEqual([held]);
   });
 
-  it("are the same one by one", async () => {
+  it("are the same when enqueued singly", async () => {
     const task = await stage.task("single", { priority: 3 });
     const serial = await stage.task("single-serial", { overlap: "queue" });
     const elsewhere = await stage.task("single-elsewhere", { group: "single-elsewhere" });
@@ -160,7 +160,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     await expect(one(stage.write(task))).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
   });
 
-  it("are left for others when the session has ended", async () => {
+  it("are left to other workers if the session has ended", async () => {
     const task = await stage.task("orphan");
     const gone = await stage.session("worker");
     await stage.store.sessions.end(gone, null, stage.nowMs, "test");
@@ -170,7 +170,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect((await stage.claim(worker, [task])).map(({ runId }) => runId)).toContain(made?.runId);
   });
 
-  it("are told to whoever waits for their end", async () => {
+  it("are marked as having followers", async () => {
     const task = await stage.task("followed");
     await stage.task("follower", { after: "followed" });
     const offer = offerOf(stage, worker, [task]);
@@ -178,7 +178,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect(offer.claimed).toMatchObject([{ linked: true }]);
   });
 
-  it("are none of a task that somebody is stopping or editing just now; after it, none is missed", async () => {
+  it("are not made while another transaction stops or edits the task; afterwards none is missed", async () => {
     const task = await stage.task("contended");
     const client = await stage.sql.connect();
     try {
@@ -206,7 +206,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     }
   });
 
-  it("whose reply is lost are on the book once, and the worker is told to look", async () => {
+  it("whose reply is lost belong to the session once, and the worker is signalled to sync its claims", async () => {
     const task = await stage.task("lossy");
     const proxy = await StoreProxy.before(server.url);
     const store = await openPostgres({ url: proxy.url, schema: stage.schema });

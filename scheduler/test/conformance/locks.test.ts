@@ -28,7 +28,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
   const fresh = () => `name-${++names}`;
   const soon = (what: string, condition: () => boolean) => until(what, condition, patienceMs);
 
-  it("is held by one, and free once that one releases it", async (t) => {
+  it("is held by one holder, and free once it is released", async (t) => {
     const name = fresh();
     const [a, b] = [(await join(t)).locks.lock(name), (await join(t)).locks.lock(name)];
     const held = await a.acquire();
@@ -47,7 +47,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
   });
 
   // These tests run concurrently, because they mostly wait.
-  it.concurrent("is held for longer than its time-out by who goes on", async (t) => {
+  it.concurrent("is held for longer than its timeout by a live holder", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     const held = await a.locks.lock(name).acquire();
@@ -57,7 +57,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(held.held).toBe(true);
   });
 
-  it.concurrent("passes on when the holder's line is silent, which knows it before", async (t) => {
+  it.concurrent("passes on when the holder's connection is silent, and the holder detects the loss first", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     const held = await a.locks.lock(name).acquire();
@@ -80,7 +80,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(again.fence).toBeGreaterThan(next.fence);
   });
 
-  it.concurrent("passes on when the holder stands still, whose late write its fence refuses", async (t) => {
+  it.concurrent("passes on when the holder is frozen, and the fence refuses the holder's late write", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     const table = { fence: 0n, writer: "" };
@@ -110,7 +110,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await soon("b leads", () => second.term !== undefined);
   });
 
-  it.concurrent("elects one at a time, and stands again after a loss", async (t) => {
+  it.concurrent("elects one leader at a time, and a candidate can be elected again after a loss", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     const terms: { who: string; term: Term }[] = [];
@@ -143,7 +143,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(new Set(fences).size).toBe(4);
   });
 
-  it.concurrent("goes on waiting while the service is away, and tries no longer than it must", async (t) => {
+  it.concurrent("keeps waiting while the service is unreachable, and retries no longer than it has to", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     const held = await b.locks.lock(name).acquire();
@@ -182,7 +182,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await Promise.all([held.release(), other?.release()]);
   });
 
-  it("ends the waiting by a signal or a time, which leave nothing in the way", async (t) => {
+  it("ends the wait on a signal or a timeout, and leaves nothing behind", async (t) => {
     const name = fresh();
     const [a, b] = [(await join(t)).locks.lock(name), (await join(t)).locks.lock(name)];
     const held = await a.acquire();
@@ -198,7 +198,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(again.held).toBe(true);
   });
 
-  it.for([1, 3])("lets no more than %d in under random histories", async (permits, t) => {
+  it.for([1, 3])("admits no more than %d holders under random histories", async (permits, t) => {
     const name = fresh();
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = seeded(seed);
@@ -239,7 +239,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(lastFence).toBeGreaterThan(0n);
   });
 
-  it("serves in the order in which they asked, when fair, and is told", async (t) => {
+  it("serves waiters in request order if fair, by notification", async (t) => {
     const name = fresh();
     const all = await Promise.all(Array.from({ length: 3 }, () => join(t, { timeoutMs: longMs })));
     const lock = (index: number) => (all[index % 3] as LockUser).locks.lock(name, { fair: true });
@@ -262,7 +262,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(order).toEqual([1, 2, 3, 4, 5, 6, 7]);
   });
 
-  it("lets exactly one in by a release", async (t) => {
+  it("admits exactly one waiter per release", async (t) => {
     const name = fresh();
     const [a, b, c] = [
       await join(t, { timeoutMs: longMs }),
@@ -289,7 +289,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await Promise.all(waiting);
   });
 
-  it("refuses a semaphore of another size while it is in use, and lets it change after", async (t) => {
+  it("refuses a semaphore of another size while it is in use, and accepts it afterwards", async (t) => {
     const name = fresh();
     const [a, b] = [(await join(t)).locks, (await join(t)).locks];
     const two = a.semaphore(name, { permits: 2 });
@@ -307,7 +307,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect((await waiting).held).toBe(true);
   });
 
-  it("takes leadership from whoever cannot lead", async (t) => {
+  it("takes leadership away from a candidate whose onLead fails", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     let failed = 0;
@@ -323,7 +323,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(bad.term).toBeUndefined();
   });
 
-  it("gives up leading although onLead ignores its signal: for close, for stop, and without the next term", async (t) => {
+  it("gives up leading although onLead ignores its signal: on close, on stop, and before the next term", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t, { timeoutMs: longMs, drainMs: 50 }), await join(t, { timeoutMs: longMs })];
     const terms: Term[] = [];
@@ -351,7 +351,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect([named().length, third.term]).toEqual([3, undefined]);
   });
 
-  it("ends with the stop: what is held is free, and who waits is told", async (t) => {
+  it("ends with the stop: held locks are free, and waiting calls are rejected", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t, { timeoutMs: longMs }), await join(t)];
     const lock = a.locks.lock(name);
@@ -379,7 +379,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await expect(lock.tryAcquire()).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  it("gives higher fences also after everything was lost, to whoever comes then", async () => {
+  it("issues higher fences even after all data was lost, to any new holder", async () => {
     const name = fresh();
     let last = 0n;
     for (let round = 0; round < 2; round++) {
@@ -397,7 +397,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     }
   });
 
-  it("refuses what cannot be", async (t) => {
+  it("refuses invalid names and options", async (t) => {
     const { locks } = await join(t);
     const invalid = expect.objectContaining({ code: "OPTION_INVALID" });
     for (const bad of ["", " ", "a b", "a{b}", "/a", "ä", "x".repeat(201), undefined as unknown as string]) {

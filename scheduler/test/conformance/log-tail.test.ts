@@ -52,7 +52,7 @@ async function tailed(runId: number, count: number, lastEventId: string | undefi
 }
 
 describe("a log that is followed while its lines arrive out of order", () => {
-  test("is told once and whole, however often the stream breaks off", async () => {
+  test("is received once and completely, however often the stream breaks off", async () => {
     const runId = await waiting();
     const random = seeded(11);
     const told: string[] = [];
@@ -75,7 +75,7 @@ describe("a log that is followed while its lines arrive out of order", () => {
     expect(told.toSorted()).toEqual(all.toSorted());
   });
 
-  test("has what a transaction wrote that committed after later ones", async () => {
+  test("includes lines of a transaction that committed after later lines", async () => {
     const runId = await waiting();
     const nowMs = Date.now();
     const client = await stage.sql.connect();
@@ -98,7 +98,7 @@ describe("a log that is followed while its lines arrive out of order", () => {
     }
   });
 
-  test("goes on from a page with what came after the page was read", async () => {
+  test("continues from a page with the lines written after the page was read", async () => {
     const runId = await waiting();
     const nowMs = Date.now();
     const api = stage.client("viewer");
@@ -119,7 +119,7 @@ describe("a log that is followed while its lines arrive out of order", () => {
   });
 
   test.each(["~", "1~", "0.1~1.1", "5.3.4~", "5.9.4.3~", "5.9~5.9~x", "5.9~5.9~1(1,1)~", "9223372036854775807.1~"])(
-    "refuses a place that is none: %s",
+    "refuses an invalid position: %s",
     async (after) => {
       const tail = stage.client("viewer").tailLogs({ run: await waiting(), after });
       await expect(tail[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "REQUEST_INVALID" });

@@ -29,7 +29,7 @@ async function ended(node: string, why: string, agoMs: number): Promise<void> {
 }
 const names = async () => (await api.listLostWorkers()).lost.map(({ node }) => node);
 
-test("workers that fell silent are listed until they come back; those that stopped are not lost", async () => {
+test("silent workers are listed as lost until they come back; stopped workers are not listed", async () => {
   await ended("killed", "silent for 15000 ms, seen by atlas", 60_000);
   await ended("unseen", "not shown by ZooKeeper any more, seen by atlas", 30_000);
   await ended("stopped", "stopped", 30_000);
@@ -44,7 +44,7 @@ test("workers that fell silent are listed until they come back; those that stopp
   expect(Date.parse(killed?.ended ?? "")).toBeGreaterThan(Date.parse(killed?.started ?? ""));
 });
 
-test("a user of some namespaces sees the lost workers of their groups alone", async () => {
+test("a user limited to namespaces sees only the lost workers of their groups", async () => {
   const some = stage.clientOf(await stage.token("viewer", { where: ["billing"] }));
   expect((await some.listLostWorkers()).lost).toEqual([]);
 });

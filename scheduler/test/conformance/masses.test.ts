@@ -11,7 +11,7 @@ const [count, aheadMs] = [40_000, 12_000];
  */
 const claimAheadMs = 100;
 
-describe.each(everyPostgres())("a mass that is due at one instant, on $title", (server) => {
+describe.each(everyPostgres())("a burst of runs due at one instant, on $title", (server) => {
   let stage: Stage;
   let tower: Carillon | undefined;
   beforeAll(async () => {
@@ -22,7 +22,7 @@ describe.each(everyPostgres())("a mass that is due at one instant, on $title", (
     await stage.close();
   });
 
-  it("is claimed as much earlier as it takes, and what else is due by then no earlier than usual", async () => {
+  it("is claimed earlier by the time it takes, and other due runs no earlier than usual", async () => {
     const running = carillon({
       store: server.url,
       schema: stage.schema,

@@ -25,7 +25,7 @@ describe("metrics", () => {
   const scrape = async (authorization?: string) =>
     fetch(`${stage.urlOf()}/metrics`, authorization === undefined ? {} : { headers: { authorization } });
 
-  it("are served to a viewer of everything, in Prometheus' form, and to nobody else", async () => {
+  it("are served to global viewers, in the Prometheus format, and to no other caller", async () => {
     expect((await scrape()).status).toBe(401);
     expect((await scrape("Bearer nonsense")).status).toBe(401);
     expect((await scrape(`Bearer ${await stage.key("prometheus")}`)).status, "a worker's key").toBe(401);
@@ -41,7 +41,7 @@ describe("metrics", () => {
     expect(found.get('carillon_store_seconds_count{part="sessions",result="ok"}')).toBeGreaterThan(0);
   });
 
-  it("tell slots as the ledger has them, ends as the store counts them, lateness of each start", async () => {
+  it("match the ledger's slots, the store's counts of ends, and the lateness of each start", async () => {
     const tower = carillon({
       store: postgres().url,
       schema: stage.schema,
@@ -88,7 +88,7 @@ describe("metrics", () => {
     }
   });
 
-  it("count slots as they were decided, and the age of what nobody takes, with no label for a task", async () => {
+  it("count slots by their decision, and the age of unclaimed runs, with no label per task", async () => {
     const { store } = stage;
     const { ms: nowMs } = await store.clock();
     await stage.server.save(defineTask("ticks", { schedule: every("1s"), group: "nobody" }));
@@ -125,7 +125,7 @@ describe("metrics", () => {
     expect((await stage.server.metrics()).text).not.toMatch(/ticks|yearly/);
   });
 
-  it("show so many groups and no more", async () => {
+  it("show up to a fixed number of groups", async () => {
     const { ms: nowMs } = await stage.store.clock();
     for (let n = 0; n < 55; n++) {
       const { record } = await stage.server.save(defineTask(`g${n}`, { group: `group-${n}` }));
@@ -140,7 +140,7 @@ describe("metrics", () => {
     });
   });
 
-  it("are asked for in vain where nothing is measured", async () => {
+  it("cannot be read if metrics are off", async () => {
     const tower = carillon({ store: postgres().url, schema: stage.schema });
     await expect(tower.metrics()).rejects.toMatchObject({
       code: "OPTION_INVALID",

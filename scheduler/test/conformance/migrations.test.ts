@@ -64,7 +64,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     }
   });
 
-  it("a database newer than the code is refused, before anything is written", async () => {
+  it("a database newer than the code is refused before any write", async () => {
     await open();
     await sql.query(`insert into ${schema}.migration (number, name, applied_ms) values ($1, 'of tomorrow', 0)`, [
       newest + 1,
@@ -86,7 +86,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     expect(await look()).toEqual(before);
   });
 
-  it("a database newer than the code is worked with where whoever migrated it says so: nodes N and N−1 together", async () => {
+  it("a newer database is used if its migration declares this version as supported: nodes N and N−1 together", async () => {
     const old = await open();
     const newer = `insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)`;
     await sql.query(newer, [newest + 1, newest]);
@@ -100,7 +100,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     await expect(open()).rejects.toMatchObject({ code: "STORE_NEWER" });
   });
 
-  it("an older database is refused by who is not to migrate, and nothing is written", async () => {
+  it("with migrate: false an older database is refused, and nothing is written", async () => {
     await expect(open({ migrate: false })).rejects.toMatchObject({ code: "STORE_OLDER" });
     expect((await sql.query("select to_regnamespace($1) as there", [schema])).rows).toEqual([{ there: null }]);
     await open();
@@ -109,7 +109,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     await expect(open({ migrate: false })).rejects.toMatchObject({ code: "STORE_OLDER" });
   });
 
-  it("what nodes of before must live with only adds: else it says that it does not serve them", () => {
+  it("a migration that earlier nodes must tolerate only adds, or else declares them unsupported", () => {
     const takesAway =
       /\b(?:drop\s+(?:table|column|constraint|sequence)|rename|alter\s+column\s+\w+\s+(?:type|set\s+not\s+null))\b/i;
     const strict = /add\s+column\s+(?:if\s+not\s+exists\s+)?\w+[^,;]*\bnot\s+null\b(?![^,;]*\bdefault\b)/i;
@@ -126,7 +126,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     expect(strict.test("alter table s.a add column b int not null default 0, add column c text;")).toBe(false);
   });
 
-  it.each(["fresh", "migrated"])("a server that accepts no writes is refused (%s)", async (state) => {
+  it.each(["fresh", "migrated"])("a read-only server is refused (%s)", async (state) => {
     if (state === "migrated") await open();
     const readOnly = open({ url: withOptions("-c default_transaction_read_only=on") });
     await expect(readOnly).rejects.toMatchObject({ code: "STORE_READ_ONLY", hint: expect.stringContaining("primary") });
@@ -134,7 +134,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     expect(rows).toEqual([{ present: state === "migrated" }]);
   });
 
-  it("a server that is too old is refused, before anything is written", async () => {
+  it("a server that is too old is refused before any write", async () => {
     const asked: string[] = [];
     const old = {
       schema: '"x"',
@@ -150,7 +150,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     expect(asked).toHaveLength(1);
   });
 
-  it("a wrong password, an unknown database and rights that lack are refused at once", async () => {
+  it("a wrong password, an unknown database and missing rights are refused at once", async () => {
     const url = new URL(server.direct); // Connects without a pooler, which may accept any password.
     url.password = "wrong";
     await expect(open({ url: url.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
@@ -162,7 +162,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     });
   });
 
-  it("a role that has the schema need not have the right to make others", async () => {
+  it("a role that owns the schema does not need the right to create schemas", async () => {
     const role = `${schema}_owner`;
     const mayCreate = `select has_database_privilege('${role}', current_database(), 'create') as may`;
     await sql.query(`create role ${role}`);
@@ -188,7 +188,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     ["create type $s.plan as enum ('a')", "type plan"],
     ["create function $s.whole() returns int language sql as 'select 1'", "function whole"],
     ["create table $s.mine (id int); create index run_ready on $s.mine (id)", "index run_ready"],
-  ])("a schema in which another application has %j is refused, and stays as it was", async (text, named) => {
+  ])("a schema in which another application has %j is refused, and stays unchanged", async (text, named) => {
     await sql.query(`create schema ${schema}; ${text.replaceAll("$s", schema)}`);
     const names = async () =>
       (await sql.query("select relname from pg_class where relnamespace = $1::regnamespace order by 1", [schema])).rows;
@@ -202,13 +202,13 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     expect(await hasCluster(server.url, schema)).toBe(false);
   });
 
-  it("a schema in which another application has other tables is used beside it", async () => {
+  it("a schema in which another application has other tables is shared with it", async () => {
     await sql.query(`create schema ${schema}; create table ${schema}.orders (id int)`);
     await open();
     expect(await applied()).toEqual(migrations.map(({ number }) => number));
   });
 
-  it("what another application made since stands in the way of later migrations alone", async () => {
+  it("objects that another application created since then only block later migrations", async () => {
     await open();
     await sql.query(`delete from ${schema}.migration where number >= 28`);
     await expect(open()).rejects.toMatchObject({
@@ -217,7 +217,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     });
   });
 
-  it("a server that is not there is told of: at once when asked to fail fast, else waited for", async () => {
+  it("an unreachable server is reported at once with failFast, and waited for otherwise", async () => {
     const nowhere = "postgres://x@127.0.0.1:1/x";
     await expect(open({ url: nowhere })).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
     const { log, lines } = recordingLog();
@@ -232,7 +232,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     ).toHaveLength(1);
   });
 
-  it("a long reader delays the starting node, and the running ones hardly", async () => {
+  it("a long reader delays the starting node, and the running nodes very little", async () => {
     // Creates the schema of the first version, and a node that uses it.
     const [first] = migrations as [(typeof migrations)[number]];
     const quoted = `"${schema}"`;

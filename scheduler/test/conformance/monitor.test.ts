@@ -35,8 +35,8 @@ const open = async (rule: "late" | "ended" | "failed", subject: string) => {
 describe.each([
   ["a store", () => byStore()],
   ["a server", () => ["--server", stage.urlOf()]],
-])("check of %s", (_, where) => {
-  it("is OK where a node leads and no alarm is open", async () => {
+])("carillon check of %s", (_, where) => {
+  it("is OK if a node leads and no alarm is open", async () => {
     await stage.rows("delete from $s.alarm");
     expect(await check(where())).toEqual({
       code: 0,
@@ -45,7 +45,7 @@ describe.each([
     });
   });
 
-  it("warns, and is critical, as the gravest of the open alarms is; silenced and known ones do not count", async () => {
+  it("is as severe as the worst open alarm; silenced and acknowledged alarms do not count", async () => {
     await open("ended", "beat");
     expect(await check(where())).toMatchObject({
       code: 0,
@@ -80,7 +80,7 @@ describe.each([
     await stage.rows("delete from $s.alarm");
   });
 
-  it("does not know of an unknown task, nor with a wrong option", async () => {
+  it("is UNKNOWN for an unknown task and for a wrong option", async () => {
     expect(await check(where(), "--task", "bete")).toMatchObject({
       code: 3,
       stdout: expect.stringMatching(/^CARILLON UNKNOWN - TASK_UNKNOWN: .* \| nodes=0 alarms=0\n$/),
@@ -89,7 +89,7 @@ describe.each([
   });
 });
 
-it("a cluster that cannot be reached is critical, a token that is refused is unknown, no leader is critical", async () => {
+it("an unreachable cluster is critical, a refused token is unknown, a missing leader is critical", async () => {
   expect(await check(["--server", "http://127.0.0.1:1"])).toMatchObject({
     code: 2,
     stdout: expect.stringMatching(/^CARILLON CRITICAL - SERVER_UNREACHABLE: /),

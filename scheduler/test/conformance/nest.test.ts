@@ -79,7 +79,7 @@ describe("carillon/nest", () => {
     return app;
   }
 
-  test("a schedule and an enqueue run methods of a provider, with what it injects; a throw is tried again", async () => {
+  test("a schedule and an enqueue run methods of a provider with its injected dependencies; a throw is retried", async () => {
     const app = await started({
       imports: [CarillonModule.forRoot(options()), CarillonModule.producers([receipt])],
       providers: [Book, Receipts, Shop],
@@ -97,7 +97,7 @@ describe("carillon/nest", () => {
     expect(app.get(Carillon).taskCount).toBe(2);
   });
 
-  test("close waits for the handlers that run, before onApplicationShutdown closes what they use", async () => {
+  test("close waits for running handlers before onApplicationShutdown closes their dependencies", async () => {
     const lines: string[] = [];
     const signs = new EventEmitter();
     const running = once(signs, "running");
@@ -141,7 +141,7 @@ describe("carillon/nest", () => {
     expect(rows).toEqual([{ outcome: 0, result: "done" }]);
   });
 
-  test("options are made of other providers", async () => {
+  test("options can be built from other providers", async () => {
     @Injectable()
     class Config {
       readonly schema = schema;
@@ -173,7 +173,7 @@ describe("carillon/nest", () => {
     expect(rows).toEqual([{ count: 0 }]);
   });
 
-  test("a method may have several tasks, one instance several names, and a base class its methods", async () => {
+  test("a method may have several tasks, an instance several names, and a base class contributes its methods", async () => {
     class Base {
       @Task("inherited")
       work(run: Run) {
@@ -198,7 +198,7 @@ describe("carillon/nest", () => {
     expect(results).toEqual(["inherited", "Derived first", "Derived second"]);
   });
 
-  test("two tasks of one name are refused, and so is a provider that is made anew", async () => {
+  test("two tasks with the same name are refused, and so is a provider that is not a singleton", async () => {
     @Injectable()
     class First {
       @Task("same")
@@ -232,13 +232,13 @@ describe("carillon/nest", () => {
     }
   });
 
-  test("a start that fails leaves nothing open, and the application does not start", async () => {
+  test("a failed start leaves nothing open, and the application does not start", async () => {
     const broken = options({ store: "postgres://127.0.0.1:1/none", failFast: true });
     const start = started({ imports: [CarillonModule.forRoot(broken)] });
     await expect(start).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
   });
 
-  test("a test replaces a producer", async () => {
+  test("a test can replace a producer", async () => {
     const orders: unknown[] = [];
     const producer = { enqueue: (payload: unknown) => orders.push(payload) };
     const app = await started({ providers: [Shop, { provide: producerToken(receipt), useValue: producer }] });
@@ -246,7 +246,7 @@ describe("carillon/nest", () => {
     expect(orders).toEqual([{ order: "A-19" }]);
   });
 
-  test("the types of a task's handler are those of its payload", () => {
+  test("the types of a task's handler match those of its payload", () => {
     class Typed {
       @Task(receipt)
       right(_run: Run, payload: { order: string }) {

@@ -4,7 +4,7 @@ import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have ended, on $title", (server) => {
+describe.each(everyPostgres())("an old snapshot that keeps the rows of ended runs, on $title", (server) => {
   const dead = 100_000;
   let stage: Stage;
   let session: number;
@@ -56,14 +56,14 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
     }
   };
 
-  it("and a beat that only proves life reads none of them", async () => {
+  it("a heartbeat that only proves liveness reads none of these rows", async () => {
     const s = `"${stage.schema}"`;
     const values = [session, stage.nowMs, false, false, null];
     expect(await runPagesOf(beatSql(s, "waiting"), values), "with a look at what waits").toBeGreaterThan(dead / 200);
     expect(await runPagesOf(beatSql(s, "bare"), values)).toBe(0);
   });
 
-  it("and its age and holder are shown, in the figures of a scrape and to doctor", async () => {
+  it("the snapshot's age and holder are shown in the scraped metrics and by doctor", async () => {
     const { snapshots } = await stage.store.figures.read(stage.nowMs);
     const { server: facts } = await inspectPostgres(server.url, stage.schema);
     for (const held of [snapshots, facts.snapshots]) {
@@ -75,14 +75,14 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
   });
 });
 
-describe.each(everyPostgres())("a look at what waits that takes long, on $title", (server) => {
+describe.each(everyPostgres())("a slow check for waiting runs, on $title", (server) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage(server);
   });
   afterAll(() => stage.close());
 
-  it("goes on beside the beats, which tell what it found", async () => {
+  it("proceeds alongside the heartbeats, which report its findings", async () => {
     const task = await stage.task("waits", { route: "least-loaded" });
     const session = await stage.session();
     const beat = () => stage.store.sessions.beat(session, stage.nowMs);

@@ -255,7 +255,7 @@ describe("two verdicts on one claim", () => {
     ["a confirmation", { outcome: "cancelled" }, [succeeded, on(1)]],
   ];
   test.each(cancelled)(
-    "of a run that is being cancelled: %s said again has the same answer, another is refused",
+    "of a run that is being cancelled: repeating %s gets the same answer, another verdict is refused",
     async (_name, word, others) => {
       const run = await stage.claimed(key, session, "link");
       expect(await stage.store.runs.cancel(run.runId, "enough", Date.now())).toBe("asked");
@@ -286,8 +286,8 @@ describe("two verdicts on one claim", () => {
     ["two servers", () => [stage.server, stage.second]],
   ] as const;
 
-  describe.each(places)("in two polls at once, at %s", (_place, serversOf) => {
-    test.each(pairs)("%s: one counts, the other is refused", async (_name, task, one, other) => {
+  describe.each(places)("in two concurrent polls, at %s", (_place, serversOf) => {
+    test.each(pairs)("%s: one is applied, the other is refused", async (_name, task, one, other) => {
       for (let i = 0; i < 4; i++) {
         const run = await stage.claimed(key, session, task);
         const innocents = [await stage.claimed(key, session, "plain"), await stage.claimed(key, session, "plain")];
@@ -326,7 +326,7 @@ describe("two verdicts on one claim", () => {
       ["plain", failed("no")],
       ["again", failed("no")],
       ["again", { outcome: "released" }],
-    ])("the same of %s, a repetition, is refused by nobody and counts once: %j", async (task, word) => {
+    ])("a repetition of %s is refused in neither poll and applied once: %j", async (task, word) => {
       const run = await stage.claimed(key, session, task);
       const poll = { session, verdicts: [said(run, word)] };
       const answers = await Promise.all(serversOf().map((server) => stage.poll(key, poll, server)));
@@ -340,8 +340,8 @@ describe("two verdicts on one claim", () => {
 
 const isRelease = (word: object) => "outcome" in word && word.outcome === "released";
 
-describe("what is said twice of one claim in one poll", () => {
-  test("states, reports and spans: the first counts, the others are refused", async () => {
+describe("duplicate messages about one claim in one poll", () => {
+  test("states, reports and spans: the first is applied, the others are refused", async () => {
     const run = await stage.claimed(key, session, "again");
     const claim = claimOf(run);
     const span = (digit: string) => ({ ...claim, context: `00-${digit.repeat(32)}-${digit.repeat(16)}-01` });
@@ -386,7 +386,7 @@ describe("what is said twice of one claim in one poll", () => {
     await clear();
   });
 
-  test("what is said of a claim that has ended is refused, and a log line kept", async () => {
+  test("messages about an ended claim are refused, except for log lines", async () => {
     const run = await stage.claimed(key, session, "plain");
     const claim = claimOf(run);
     // The second server has cached the claim and does not see it end.
@@ -410,7 +410,7 @@ describe("what is said twice of one claim in one poll", () => {
   });
 });
 
-test("two failures in one millisecond: the first counts, and it alone may be said again", async () => {
+test("two failures in one millisecond: the first is applied, and only that one may be repeated", async () => {
   const run = await stage.claimed(key, session, "plain");
   const { taskId } = await stage.store.tasks.byName("plain");
   const endedMs = Date.now();
@@ -425,7 +425,7 @@ test("two failures in one millisecond: the first counts, and it alone may be sai
   await clear();
 });
 
-test("a log line of a claim of which nothing is kept any more is refused, and not dropped unsaid", async () => {
+test("a log line of a claim without any stored trace is refused, not silently dropped", async () => {
   const run = await stage.claimed(key, session, "plain");
   await stage.poll(key, { session, verdicts: [said(run, { outcome: "released" })] });
   // The same run is claimed again and has another fence.
@@ -453,7 +453,7 @@ async function broken(table: "run" | "run_history", when: "insert" | "update of 
 }
 
 describe("a part of a poll that the store cannot write", () => {
-  test("a verdict: those beside it are written, and it is once it can be", async () => {
+  test("a verdict: the other verdicts are written, and this one as soon as the store can write it", async () => {
     const runs: GivenRun[] = [];
     for (const task of ["plain", "link", "plain", "again"]) runs.push(await stage.claimed(key, session, task));
     const [plain, link, faulty, again] = runs as [GivenRun, GivenRun, GivenRun, GivenRun];
@@ -473,7 +473,7 @@ describe("a part of a poll that the store cannot write", () => {
     await clear();
   });
 
-  test("a state: verdicts on other claims are written, the success said with it is not", async () => {
+  test("a state: verdicts on other claims are written, but not the success sent with that state", async () => {
     const faulty = await stage.claimed(key, session, "plain");
     const other = await stage.claimed(key, session, "again");
     const mend = await broken("run", "update of checkpoint", faulty.runId);

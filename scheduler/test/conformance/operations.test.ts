@@ -54,7 +54,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     for (const { runId } of items.slice(0, cancelled)) await stage.store.runs.cancel(runId, "", stage.nowMs);
   }
 
-  it("pause and resume what matches, and nothing else", async () => {
+  it("pause and resume the matching tasks, and no others", async () => {
     for (const name of ["eu-a", "eu-b", "us-a"]) await stage.task(name);
     const filter = { matching: "eu-*" };
     expect(await stage.store.operations.preview(request({ kind: "pause", filter }), stage.nowMs, 10)).toEqual({
@@ -74,7 +74,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await paused()).toEqual([]);
   });
 
-  it("cancel the live runs there were when they began, and count what ended by itself", async () => {
+  it("cancel the runs that were live when they began, and count those that ended by themselves", async () => {
     const task = await enqueue("cancelled", 120);
     const id = await begin({ filter: { task: "cancelled" } });
     // A later run may have a lower id than an earlier one, because each process draws ids in blocks.
@@ -91,7 +91,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     ).toEqual(later);
   });
 
-  it("count a running run as cancelled once it has ended so, and as told too late when it ended otherwise", async () => {
+  it("count a running run as cancelled if it ends so, and as too late if it ends otherwise", async () => {
     const task = await enqueue("running", 4);
     const runs = await stage.claim(session, [task], stage.nowMs, 3);
     const id = await begin({ filter: { task: "running" } });
@@ -113,7 +113,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(of(await carryOut(id, 60_000))).toEqual({ state: "done", counts: [4, 3, 0, 0, 1, 0] });
   });
 
-  it("count what came to match between the count and its turn", async () => {
+  it("count tasks that began to match between the count and their step", async () => {
     for (const name of ["late-a", "late-b"]) await stage.task(name);
     const paused = { author: "test", reason: "", nowMs: stage.nowMs };
     await stage.store.tasks.pause("late-a", paused);
@@ -123,7 +123,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await carryOut(id)).toMatchObject({ state: "done", total: 2, done: 2, passed: 0, failed: 0 });
   });
 
-  it("undo nothing that was done after them: who stood still with a batch wakes too late", async () => {
+  it("undo no later change: a process frozen with a batch resumes without effect", async () => {
     const names = ["stood-a", "stood-b"];
     for (const name of names) await stage.task(name);
     const id = await begin({ kind: "pause", filter: { matching: "stood-*" } });
@@ -150,7 +150,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await carryOut(id)).toMatchObject({ state: "done", done: 2 });
   });
 
-  it("run again what ended, once each, with its payload", async () => {
+  it("rerun ended runs, once each, with their payloads", async () => {
     const task = await stage.task("rerun", { group: "rerun" });
     await stage.store.runs.enqueue(
       Array.from({ length: 250 }, (_, n) => stage.write(task, { payload: JSON.stringify({ n }) })),
@@ -181,7 +181,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     { history: "all", key: "k" },
     { history: "failures", key: null },
   ] as const)(
-    "one ended run is run again once for one number, whatever became of that since ($history, key $key)",
+    "rerunning an ended run with one new run number makes one run, whatever happened since ($history, key $key)",
     async ({ history, key }) => {
       const task = await stage.task(`numbered-${history}-${key}`, { group: `numbered-${history}-${key}`, history });
       const run = await stage.enqueue(task, { key });
@@ -206,7 +206,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     },
   );
 
-  it("go on exactly where a killed process was: a batch half done counts once", async () => {
+  it("continue exactly where a killed process stopped: a half-done batch counts once", async () => {
     await enqueue("killed", 120);
     const id = await begin({ filter: { task: "killed" } });
     await dieAmidABatch(id, "killed", 30);
@@ -215,7 +215,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await carryOut(id, 6_000)).toMatchObject({ state: "done", total: 120, done: 120, passed: 0 });
   });
 
-  it("leave nothing of a step that did not commit, and all of one that did", async () => {
+  it("leave nothing of a step that did not commit, and everything of one that did", async () => {
     const task = await stage.task("atomic", { group: "atomic" });
     await stage.store.runs.enqueue(
       Array.from({ length: 300 }, () => stage.write(task)),
@@ -251,7 +251,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect((await stage.one("select count(*) as n from $s.run where task_id = $1", [task.taskId])).n).toBe(300);
   });
 
-  it("count right however many step them at once", async () => {
+  it("count correctly however many processes step them at once", async () => {
     await enqueue("crowd", 230);
     const id = await begin({ filter: { task: "crowd" } });
     const stores = [stage.store, await stage.another(), await stage.another()];
@@ -269,7 +269,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     ).toMatchObject({ cancelled: 230 });
   });
 
-  it("begin once for one token, and take turns", async () => {
+  it("begin once per token, and take turns", async () => {
     await stage.task("turn-a");
     const asked = request({ kind: "pause", filter: { matching: "turn-*" } });
     const ids = await Promise.all([1, 2].map(() => stage.store.operations.begin(asked, "same", stage.nowMs)));
@@ -282,7 +282,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     for (const id of [ids[0]!, other]) await carryOut(id, 10);
   });
 
-  it("break by an error that would come again, which is told, and by no other", async () => {
+  it("fail on a permanent error, which is recorded, and on no other error", async () => {
     const id = await begin({
       kind: "backfill",
       filter: { task: (await stage.task("broken", { schedule: { type: "at", atMs: 1_000 } })).name },
@@ -293,7 +293,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await find(id)).toMatchObject({ state: "failed", error: expect.stringMatching(/^TASK_UNKNOWN: /) });
   });
 
-  it("end no sooner than their last step, though the stop was asked for before it and waited for the store", async () => {
+  it("end no earlier than their last step, even if the stop was requested before it and waited for the store", async () => {
     await enqueue("stopped-late", 120);
     const id = await begin({ filter: { task: "stopped-late" } });
     await step(id, 5_000);
@@ -302,7 +302,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect([state, endedMs]).toEqual(["stopped", stage.nowMs + 5_000]);
   });
 
-  it("refuse what they do not know", async () => {
+  it("refuse unknown kinds and filters", async () => {
     await expect(begin({ filter: {} })).rejects.toMatchObject({ code: "FILTER_EMPTY" });
     await expect(begin({ filter: { task: "nobody" } })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
     await expect(find(999_999)).rejects.toMatchObject({ code: "OPERATION_UNKNOWN" });

@@ -18,7 +18,7 @@ function mostTries(withinMs: number): number {
   }
 }
 
-describe.each(everyPostgres())("a store that goes away, on $title", (server) => {
+describe.each(everyPostgres())("an unreachable store, on $title", (server) => {
   let stage: Stage;
   let proxy: StoreProxy;
   let store: Store;
@@ -47,7 +47,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
   const ended = async (taskId: number) =>
     (await stage.one("select count(*) as n from $s.run_history where task_id = $1", [taskId])).n;
 
-  it("enqueues exactly once when the reply is lost after the commit", async () => {
+  it("enqueues exactly once if the reply is lost after the commit", async () => {
     const task = await alone("enqueue");
     for (const overlap of ["allow", "queue"] as const) {
       const one = await alone(`enqueue-${overlap}`, { overlap });
@@ -68,7 +68,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
   });
 
   it.each(["allow", "queue"] as const)(
-    "settles exactly once when the reply is lost after the commit (overlap %s)",
+    "settles exactly once if the reply is lost after the commit (overlap %s)",
     async (overlap) => {
       const task = await alone(`settle-${overlap}`, { overlap });
       await stage.enqueue(task);
@@ -86,7 +86,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     },
   );
 
-  it("retries exactly once when the reply is lost after the commit", async () => {
+  it("retries exactly once if the reply is lost after the commit", async () => {
     const task = await alone("retry");
     await stage.enqueue(task);
     const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -97,7 +97,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     expect((await stage.claim(session, [task])).map(({ attempt }) => attempt)).toEqual([2]);
   });
 
-  it("accepts exactly once: the planner is told that the store is away, and its second try finds the step taken", async () => {
+  it("accepts exactly once: the planner gets STORE_UNREACHABLE, and its next attempt finds the step taken", async () => {
     for (const overlap of ["allow", "queue"] as const) {
       const task = await alone(`accept-${overlap}`, { schedule: every("1s"), overlap });
       const writes = await stage.steps([task], stage.nowMs + 3_000);
@@ -112,7 +112,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     }
   });
 
-  it("finds its claims again when the reply to a claim was lost", async () => {
+  it("recovers its claims if the reply to a claim was lost", async () => {
     const task = await alone("claim");
     const mine = await stage.session("worker");
     await stage.enqueue(task);
@@ -129,7 +129,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     expect(await store.claims.heldBy(mine)).toMatchObject([{ taskId: task.taskId, attempt: 1 }]);
   });
 
-  it("waits through an outage, says so once and that it is back once, and loses nothing", async () => {
+  it("waits through an outage, logs its start and its end once, and loses nothing", async () => {
     const task = await alone("outage");
     await stage.store.runs.enqueue(
       Array.from({ length: 20 }, () => stage.write(task)),
@@ -158,14 +158,14 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     expect(await live(task.taskId)).toBe(1);
   });
 
-  it("tells what cannot be repeated at once, and works again as soon as the store does", async () => {
+  it("rejects calls that cannot be repeated at once, and works again as soon as the store does", async () => {
     proxy.cut({ refuse: true });
     await expect(store.sessions.beat(session, stage.nowMs)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
     proxy.heal();
     expect((await store.sessions.beat(session, stage.nowMs)).alive).toBe(true);
   });
 
-  it("ends a statement that hung when its connection ends at last", async () => {
+  it("ends a hanging statement when its connection finally ends", async () => {
     proxy.hang();
     let answered = false;
     const beat = store.sessions.beat(session, stage.nowMs).finally(() => {

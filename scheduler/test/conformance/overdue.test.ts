@@ -43,7 +43,7 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
   const end = (run: ClaimedRun, nowMs: number) =>
     stage.store.claims.settle(sessionId, [settlement(run, succeededVerdict, nowMs)], nowMs);
 
-  it("finds directed ones, with and without an addressee, under their task's group", async () => {
+  it("finds addressed and routed runs, with and without an addressee, under their task's group", async () => {
     const route = { group: "routed", route: "random" } as const;
     const [nobody, busy] = [
       await stage.task("no-addressee", route, longAgo),
@@ -60,7 +60,7 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     ]);
   });
 
-  it("finds a routed task behind any number of another's, and one that nobody can run though its workers are limited", async () => {
+  it("finds a routed task behind any number of another's runs, and an unclaimable one despite worker limits", async () => {
     const [many, one] = [
       await stage.task("many-routed", { route: "random" }, longAgo),
       await stage.task("one-routed", { route: "random" }, longAgo),
@@ -85,7 +85,7 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     expect(await overdue(), "it waits for its worker's limit").toEqual(["limited: its task's limit"]);
   });
 
-  it("what was made late, or set aside until now, waits for a worker since then", async () => {
+  it("runs enqueued late, or set aside until now, count as waiting for a worker from then on", async () => {
     const task = await stage.task("late", {}, longAgo);
     await stage.enqueue(task, { dueMs: longAgo });
     expect(await overdue()).toEqual([]);
@@ -100,24 +100,27 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     ["places", { overlap: "queue" }, "own limit, 1 at once: raise it"],
     ["room-of-its-key", { limit: { perKey: 1 } }, "own limit, 1 at once per key: raise it"],
     ["a-rate", { rate: { limit: 1, per: "1h" } }, "own limit, 1 in 3600 s: raise it"],
-  ] as const)("what waited for %s waits for a worker since there was room", async (what, options, limit) => {
-    const task = await stage.task(`waits-for-${what}`, { group: what, ...options }, longAgo);
-    await waits(task);
-    await waits(task);
-    const rated = "rate" in options;
-    await stage.store.plans.admitHeld(longAgo, longAgo);
-    const run = await claimed(task, longAgo);
-    const { name } = task.definition;
-    expect(await overdue(), "that is another matter, and named").toEqual([`${name}: its task's own limit`]);
-    expect(await stage.store.alarms.open()).toMatchObject([{ count: 1, text: expect.stringContaining(limit) }]);
-    await end(run, stage.nowMs);
-    const roomMs = rated ? longAgo + 60 * minute : stage.nowMs;
-    await stage.store.plans.admitHeld(roomMs, roomMs);
-    expect(await overdue(roomMs + minute), "it may be taken at any moment").toEqual([]);
-    expect(await overdue(roomMs + minute + 1)).toEqual([task.definition.name]);
-  });
+  ] as const)(
+    "runs that waited for %s count as waiting for a worker from when the limit had a free slot",
+    async (what, options, limit) => {
+      const task = await stage.task(`waits-for-${what}`, { group: what, ...options }, longAgo);
+      await waits(task);
+      await waits(task);
+      const rated = "rate" in options;
+      await stage.store.plans.admitHeld(longAgo, longAgo);
+      const run = await claimed(task, longAgo);
+      const { name } = task.definition;
+      expect(await overdue(), "that is another matter, and named").toEqual([`${name}: its task's own limit`]);
+      expect(await stage.store.alarms.open()).toMatchObject([{ count: 1, text: expect.stringContaining(limit) }]);
+      await end(run, stage.nowMs);
+      const roomMs = rated ? longAgo + 60 * minute : stage.nowMs;
+      await stage.store.plans.admitHeld(roomMs, roomMs);
+      expect(await overdue(roomMs + minute), "it may be taken at any moment").toEqual([]);
+      expect(await overdue(roomMs + minute + 1)).toEqual([task.definition.name]);
+    },
+  );
 
-  it("of a group that was at its limit since, what waits is overdue for that limit, whatever room there is just now", async () => {
+  it("runs of a group that reached its limit since then are overdue for that limit, even if a slot is free now", async () => {
     const task = await stage.task("grouped", { group: "grouped" }, longAgo);
     for (let i = 0; i < 4; i++) await waits(task);
     await stage.store.groups.limit("grouped", 1, change(longAgo));

@@ -5,7 +5,7 @@ import { postgres } from "../support/servers.ts";
 
 const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
 
-describe("failures in a row", () => {
+describe("consecutive failures", () => {
   const towers: TestTower[] = [];
   afterEach(async () => {
     for (const tower of towers.splice(0)) await tower.close();
@@ -37,7 +37,7 @@ describe("failures in a row", () => {
     };
   }
 
-  it("pause the task: nothing more of it starts until it is resumed, and then as many pause it again", async () => {
+  it("pause the task: no further run starts until it is resumed, and then as many failures pause it again", async () => {
     const { tower, store, runs, paused, alarms } = await open();
     await tower.advance("2m");
     expect([runs(), await paused(), await alarms()]).toEqual([2, null, []]);
@@ -61,7 +61,7 @@ describe("failures in a row", () => {
     expect([runs(), await paused()]).toEqual([6, "3 runs in a row failed"]);
   });
 
-  it("are counted from the last success; tries, cancelled and skipped runs are none", async () => {
+  it("are counted from the last success, without attempts, cancelled and skipped runs", async () => {
     const retry = { attempts: 2, delay: "1s", jitter: 0 } as const;
     // Each run has two attempts: the first two runs fail with attempts 1 to 4, and the third run succeeds with attempt 6.
     const { tower, runs, paused } = await open({ retry, overlap: "skip" }, (n) => n % 6 !== 0);
@@ -74,13 +74,13 @@ describe("failures in a row", () => {
     expect(await paused()).toBe(null);
   });
 
-  it("of which one is enough", async () => {
+  it("can be limited to one", async () => {
     const { tower, runs, paused } = await open({ pauseAfter: 1 });
     await tower.advance("5m");
     expect([runs(), await paused()]).toEqual([1, "a run failed"]);
   });
 
-  it("are found by whoever leads next, where nobody heard of the last one", async () => {
+  it("are found by the next leader if no process was notified of the last failure", async () => {
     const { tower, store, paused } = await open({ pauseAfter: null });
     await tower.advance("5m");
     expect(await paused()).toBe(null);
@@ -93,7 +93,7 @@ describe("failures in a row", () => {
     expect(await paused()).toBe("3 runs in a row failed");
   });
 
-  it("cannot be counted where no row is kept of what succeeds", () => {
+  it("cannot be counted if rows of successful runs are not kept", () => {
     expect(() => defineTask("unkept", { pauseAfter: 3, history: "failures" })).toThrow(
       expect.objectContaining({ code: "TASK_INVALID", path: "pauseAfter" }),
     );

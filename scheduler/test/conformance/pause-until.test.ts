@@ -5,7 +5,7 @@ import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { everyPostgres, postgres } from "../support/servers.ts";
 import { change, openStage, type Stage } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
+describe.each(everyPostgres())("a pause with an end, on $title", (server) => {
   let stage: Stage;
   let session: number;
   beforeAll(async () => {
@@ -32,7 +32,7 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
     };
   };
 
-  it("ends as of its time, however late: slots before it are skipped, one at it and those after it are planned", async () => {
+  it("ends as of its end time, however late: earlier slots are skipped, later ones and one at that time planned", async () => {
     const { task, fromMs } = await pausedTask("ends-late", 30 * s);
     const waiting = await stage.enqueue(task, { dueMs: fromMs });
     expect(await stage.store.tasks.endPauses(change(fromMs + 29 * s))).toEqual({
@@ -55,7 +55,7 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
   });
 
   it.each(["edit", "pause", "remove", "resume"] as const)(
-    "is over for a %s that comes before the leader has looked",
+    "is over for a %s that comes before the leader has processed its end",
     async (act) => {
       const { task, fromMs } = await pausedTask(`over-${act}`, 30 * s);
       const at = change(fromMs + 47 * s);
@@ -70,7 +70,7 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
     },
   );
 
-  it("gets another end by another pause, and none by one without; what it holds stays", async () => {
+  it("gets another end from another pause, or none from a pause without an end; held runs stay held", async () => {
     const { task, fromMs } = await pausedTask("another-end", 30 * s);
     const waiting = await stage.enqueue(task, { dueMs: fromMs });
     const pausedOf = async () => (await stage.store.tasks.byName(task.name)).paused;
@@ -88,7 +88,7 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
     ]);
   });
 
-  it("is given to all that a filter matches; what an operation reaches after its end is passed over", async () => {
+  it("is applied to all tasks of a filter; tasks that an operation reaches after the end are passed over", async () => {
     const { operations, tasks } = stage.store;
     const untilMs = stage.nowMs + 30 * s;
     const names = ["filtered-a", "filtered-b", "filtered-c"];
@@ -124,7 +124,7 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
     ).rejects.toMatchObject(wrong);
   });
 
-  it("refuses an end that has passed, and pauses nothing", async () => {
+  it("refuses an end in the past, and pauses nothing", async () => {
     const task = await stage.task("past-end", { group: "past-end" });
     const paused = stage.store.tasks.pause(task.name, { ...change(stage.nowMs), untilMs: stage.nowMs });
     await expect(paused).rejects.toMatchObject({ code: "OPTION_INVALID", path: "until" });
@@ -132,13 +132,13 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
   });
 });
 
-describe("a pause until a time, in a process", () => {
+describe("a pause with an end, in a process", () => {
   const towers: TestTower[] = [];
   afterEach(async () => {
     for (const tower of towers.splice(0)) await tower.close();
   });
 
-  it("ends by itself: every slot from then on fires at its time, and what waited runs", async () => {
+  it("ends by itself: every later slot fires on time, and waiting runs start", async () => {
     const starts: string[] = [];
     const tower = await testTower({
       store: postgres().direct,

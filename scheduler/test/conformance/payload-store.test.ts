@@ -19,7 +19,7 @@ describe("payloads and results outside the store", () => {
   afterAll(() => rm(folder, { recursive: true }));
   const kept = async () => (await readdir(folder, { recursive: true })).filter((path) => path.includes("/"));
 
-  test("the row has a reference, the handler and the caller have the value; small ones stay in the row", async () => {
+  test("the row has a reference, and the handler and the caller get the value; small values stay in the row", async () => {
     const tower = make({ payloads: { store: fsPayloads(folder) } });
     const task = tower.task("a", {}, (_, payload: unknown) => payload);
     tower.task("chain", {}, (run, payload: { text?: string } | null) =>
@@ -47,7 +47,7 @@ describe("payloads and results outside the store", () => {
     expect((await tower.runs.get(last?.runId as number)).result).toBe(100_000);
   });
 
-  test("with a codec the object has what the codec made", async () => {
+  test("with a codec, the object contains the codec's output", async () => {
     const codec = {
       encode: (text: string) => Buffer.from(text).toString("base64"),
       decode: (text: string) => Buffer.from(text, "base64").toString(),
@@ -63,7 +63,7 @@ describe("payloads and results outside the store", () => {
     });
   });
 
-  test("a missing object, a broken one, one that cannot be read, and no payload store: PAYLOAD_STORE_FAILED", async () => {
+  test("a missing, broken or unreadable object, or no payload store: PAYLOAD_STORE_FAILED", async () => {
     const store = fsPayloads(folder);
     const producer = make({ payloads: { store }, worker: false });
     producer.task("a", {}, () => "no");
@@ -93,7 +93,7 @@ describe("payloads and results outside the store", () => {
     ]);
   });
 
-  test("what cannot be put is not enqueued; options that cannot be are refused", async () => {
+  test("a payload that cannot be stored is not enqueued; invalid options are refused", async () => {
     const put = () => Promise.reject(new Error("the bucket is full"));
     const tower = make({ payloads: { store: { ...fsPayloads(folder), put } }, worker: false });
     const task = tower.task("a", {}, () => "no");

@@ -14,7 +14,7 @@ interface Try {
 }
 
 /** Tests with processes of two releases on one store. */
-describe("a run that keeps to the release it began with", () => {
+describe("a run pinned to the release it started with", () => {
   let stage: Stage;
   let towers: Carillon[] = [];
   let tries: Try[] = [];
@@ -59,7 +59,7 @@ describe("a run that keeps to the release it began with", () => {
   const ended = (runIds: number[]) =>
     until("the runs end", async () => (await Promise.all(runIds.map(stateOf))).every((state) => !live.has(state)));
 
-  it("tries again there, and its children run there if their task says so", async () => {
+  it("is retried on that release, and so are its children if their task is pinned", async () => {
     const again = { retry: { attempts: 3, delay: "20ms", jitter: 0 } } as const;
     const parent: Does = (run, payload) => {
       if (run.attempt < 2) throw new Error("not yet");
@@ -85,7 +85,7 @@ describe("a run that keeps to the release it began with", () => {
     expect(tries).toHaveLength(6 * 2 + 18 * 3 + 6);
   });
 
-  it("when that is gone goes to any, fails, or waits, as its task says", async () => {
+  it("if that release is gone, moves to any other, fails, or waits, as its task's options say", async () => {
     const ways = ["any", "fail", "wait"] as const;
     const tasks = (does: Does): Record<string, [TaskOptions, Does]> =>
       Object.fromEntries(

@@ -7,7 +7,7 @@ import { defineTask } from "../../src/task/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("the ping, on $title", (server) => {
+describe.each(everyPostgres())("the ping to an external monitor, on $title", (server) => {
   let stage: Stage;
   const asked: string[] = [];
   const monitor = createServer((request, response) => {
@@ -24,7 +24,7 @@ describe.each(everyPostgres())("the ping, on $title", (server) => {
     await stage.close();
   });
 
-  it("finds slots that are not planned and due runs that no worker claims, and nothing else", async () => {
+  it("detects unplanned slots and unclaimed due runs, and nothing else", async () => {
     const within = { overdueMs: 60_000, unfiredMs: 60_000 };
     const behind = (nowMs: number) => stage.store.alarms.behind(within, nowMs);
     const t = stage.nowMs;
@@ -54,7 +54,7 @@ describe.each(everyPostgres())("the ping, on $title", (server) => {
     expect(await behind(slotMs + 60_001)).toBeNull();
   });
 
-  it("is given by the leader while runs are claimed in time, kept back while they are not, and given again", async () => {
+  it("is sent by the leader while runs are claimed in time, withheld while they are not, and sent again", async () => {
     const { log, lines } = recordingLog();
     const url = `http://127.0.0.1:${(monitor.address() as AddressInfo).port}/ping/canary`;
     const tower = carillon({

@@ -25,7 +25,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     return { slots: slots.map((row) => row.slot_ms as number), runs: runs.map((row) => row.slot_ms as number) };
   }
 
-  it("accepts a step once: ledger, runs and next slot move together", async () => {
+  it("accept a step once: ledger, runs and next slot move together", async () => {
     const task = await stage.task("once", { schedule: every("1s"), slotPayload: { a: 1 }, priority: 7 });
     const [step] = (await stage.steps([task], stage.nowMs + 5_000)) as [PlanWrite];
     const first = await stage.store.plans.accept({ sessionId: session, term: null }, [step], stage.nowMs);
@@ -41,7 +41,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(run).toEqual({ payload: { a: 1 }, priority: 7, state: 2, source: 1 });
   });
 
-  it("refuses a step for another version, and one whose next slot is not the plan's", async () => {
+  it("refuse a step for another version, and a step whose next slot is not the plan's", async () => {
     const task = await stage.task("versions", { schedule: every("1s") });
     const [step] = (await stage.steps([task], stage.nowMs + 2_000)) as [PlanWrite];
     const authority = { sessionId: session, term: null };
@@ -55,7 +55,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(await slotsAndRuns(task)).toEqual({ slots: [], runs: [] });
   });
 
-  it("gives each slot to one of many planners, round after round", async () => {
+  it("assign each slot to one of many planners, round after round", async () => {
     const tasks: TaskRecord[] = [];
     for (let i = 0; i < 20; i++) {
       tasks.push(
@@ -95,7 +95,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     }
   });
 
-  it("refuses a term that is over, one that never was, and a session that ended", async () => {
+  it("refuse a term that is over or unknown, and an ended session", async () => {
     const task = await stage.task("fenced", { schedule: every("1s") });
     const writes = await stage.steps([task], stage.nowMs + 2_000);
     const old = await stage.session();
@@ -124,7 +124,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     ).toEqual([term, term]);
   });
 
-  it("lets no later term begin before an accepted step has been committed", async () => {
+  it("let no later term begin before an accepted step has been committed", async () => {
     const task = await stage.task("in-flight", { schedule: every("1s") });
     const leader = await stage.session();
     const term = await stage.lead(leader);
@@ -165,7 +165,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     await expect(late).rejects.toMatchObject({ code: "FENCE_STALE" });
   });
 
-  it("accepts 10,000 tasks in a few statements, whatever else is planned", async () => {
+  it("accept 10,000 tasks in a few statements, whatever else is planned", async () => {
     const { groupId } = await stage.task("many-pattern");
     // Inserts ten thousand tasks by SQL, because saving them one by one is not part of this test.
     await stage.rows(
@@ -200,7 +200,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(xids, "the runs came by one transaction").toBe(1);
   });
 
-  it("accepts slots of days that have no partition yet: weeks ago, and beyond what is made ahead", async () => {
+  it("accept slots of days without a partition: weeks ago, and beyond those created ahead", async () => {
     const weekly = await stage.task(
       "weekly",
       { schedule: cron("0 0 * * 1"), misfire: { policy: "all", cap: 10 } },
@@ -222,7 +222,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(await stage.plan([far], session, stage.nowMs + 50 * dayMs)).toBe(1);
   });
 
-  it("makes the same missing partition for two planners at once", async () => {
+  it("create the same missing partition for two concurrent planners", async () => {
     const moment = stage.nowMs - 80 * dayMs;
     const tasks = [
       await stage.task("past-1", { schedule: at(moment) }, moment - 1_000),
@@ -238,7 +238,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(results.map(({ accepted }) => accepted)).toEqual([1, 1]);
   });
 
-  it("records what was missed as a range, and counts it", async () => {
+  it("record missed slots as a range, and count them", async () => {
     // The time is half a minute after a slot, so that no slot is due but not yet missed.
     const nowMs = Math.floor(stage.nowMs / 60_000) * 60_000 + 30_000;
     const task = await stage.task("missed", { schedule: every("1m"), misfire: "skip" }, nowMs - 3_600_000);
@@ -253,7 +253,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({ missed: count });
   });
 
-  it("says which plans are due, earliest first, and not those of paused tasks", async () => {
+  it("list due plans, earliest first, without those of paused tasks", async () => {
     const soon = await stage.task("due-soon", { schedule: at(stage.nowMs + 100) });
     const later = await stage.task("due-later", { schedule: at(stage.nowMs + 200) });
     const paused = await stage.task("due-paused", { schedule: at(stage.nowMs + 50) });
@@ -265,7 +265,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
 
   // At the hour 1, the calendar has moved slots of the holiday to the next midnight, and these slots ran while the clock was ahead.
   it.each([1, 20])(
-    "after cluster time went back, tasks are planned from now on: what ran stays, what a range tells of runs: at %s:00",
+    "after cluster time went back, tasks are planned from now on; slots that ran are kept, other slots run: at %s:00",
     async (hour) => {
       const hourMs = 3_600_000;
       const stageOfDay = await openStage(server, { hour });

@@ -70,7 +70,7 @@ describe("policies", () => {
       expect([await stateOf(second), fate]).toEqual(overlapTable[event][overlap]);
     });
 
-    it("{ queue: n }: the first n wait, those that come due later are skipped", async () => {
+    it("{ queue: n }: the first n wait, later ones are skipped", async () => {
       const of = await task({ overlap: { allow: 2, queue: 2 } });
       const many = async (count: number, at = 0) => {
         const runIds: number[] = [];
@@ -102,7 +102,7 @@ describe("policies", () => {
       expect(await stateOf(later as number)).toBe("skipped");
     });
 
-    it("{ queue: n }: a run that has had a try waits, however many do", async () => {
+    it("{ queue: n }: a run that was attempted waits, however many other runs wait", async () => {
       const of = await task({ overlap: { queue: 1 } });
       const first = await ended(of, { kind: "retry", dueMs: stage.nowMs, error: null });
       await stage.store.tasks.pause(of.name, { author: "t", reason: "", nowMs: stage.nowMs });
@@ -112,7 +112,7 @@ describe("policies", () => {
     });
   });
 
-  describe("misfire, of what was not claimed in time", () => {
+  describe("misfire, of slots not claimed in time", () => {
     const slots = {
       "a planned slot, unclaimed, late by less": [1, 4_000],
       "a planned slot, unclaimed, later": [1, 6_000],
@@ -134,7 +134,7 @@ describe("policies", () => {
     });
   });
 
-  describe("misfire, of what waits for a place", () => {
+  describe("misfire, of slots waiting for a concurrency slot", () => {
     const events = {
       "two slots that wait for a place, later": {},
       "two slots that wait for a place, later, `waiting: true`": { waiting: true },

@@ -7,7 +7,7 @@ import { openStage, type Stage, until } from "../support/store-stage.ts";
 /** A wait in ms that is longer than several polls for signals. */
 const polledMs = 1_000;
 
-describe.each(everyPostgres())("signals that are polled through PgBouncer, $title", (server) => {
+describe.each(everyPostgres())("signals polled through PgBouncer, $title", (server) => {
   let pooler: Pgbouncer;
   let stage: Stage;
   let pool: pg.Pool;
@@ -48,7 +48,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     client.query(`select ${stage.schema}.tell('lock ' || $1)`, [token]);
 
   it.each(["read committed", "repeatable read", "serializable"])(
-    "are heard from a %s transaction with a snapshot from before anybody asked for them",
+    "arrive from a %s transaction with a snapshot older than the first request for them",
     async (isolation) => {
       const client = await pool.connect();
       try {
@@ -65,7 +65,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     },
   );
 
-  it("a transaction that told before anybody asked, and commits after, makes listeners look at everything", async () => {
+  it("a transaction that signalled before the first poll and commits later makes listeners resync", async () => {
     const client = await pool.connect();
     try {
       await client.query("begin");
@@ -92,7 +92,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     }
   });
 
-  it("are asked for anew where the store's clock was set back since", async () => {
+  it("are requested again if the store's clock was set back", async () => {
     await listening(async () => {
       const far = "clock_timestamp() + interval '2 h'";
       await pool.query(`update ${stage.schema}.signal_poll set until = ${far}`);
@@ -108,7 +108,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     });
   });
 
-  it("are not kept where nobody has asked for a while", async () => {
+  it("are not stored if they have not been requested for a while", async () => {
     await listening(() => Promise.resolve());
     await pool.query(`update ${stage.schema}.signal_poll set until = clock_timestamp() - interval '1 s'`);
     await pool.query(`select setval('${stage.schema}.signals_until', 1)`);

@@ -66,7 +66,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
   const node = (options: CarillonOptions = {}) =>
     carillon({ store: pooler.url, schema: stage.schema, handleSignals: false, log: recordingLog().log, ...options });
 
-  it("what the pooler refuses of the URL is told at once, and not taken for a store that is away", async () => {
+  it("a URL parameter that the pooler refuses is reported at once, and not treated as an unreachable store", async () => {
     const url = `${pooler.url}${pooler.url.includes("?") ? "&" : "?"}options=${encodeURIComponent("-c work_mem=8MB")}`;
     await expect(openPostgres({ url, schema: stage.schema })).rejects.toMatchObject({
       code: "STORE_REFUSED",
@@ -75,7 +75,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     });
   });
 
-  it("no statement is compiled, though the server would compile whatever it takes for costly", async () => {
+  it("no statement is JIT-compiled, even if the server would compile costly ones", async () => {
     const database = new Database({ url: pooler.url, schema: stage.schema, connectionsMax: 1, ...surroundings });
     const jit = "select current_setting('jit') as jit, current_setting('transaction_isolation') as isolation";
     try {
@@ -90,7 +90,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     }
   });
 
-  it("runs of many callers are claimed and ended, once each; those of callers' transactions as these end", async () => {
+  it("runs of many callers are claimed and ended once each; runs of callers' transactions when these end", async () => {
     const { log, lines } = recordingLog();
     const towers = [node({ log }), node({ log })] as const;
     const runs = new Map<number, number>();
@@ -158,7 +158,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     expect(Math.min(...[...late.values()].flat())).toBeGreaterThan(-1_000);
   });
 
-  it("signals are heard once they are committed, whatever commits before them", async () => {
+  it("signals arrive once they are committed, whatever commits before them", async () => {
     const [speaker, listener] = [await stage.another(), await stage.another()];
     const task = await stage.task("told");
     const listening = new AbortController();
@@ -193,7 +193,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     expect([...heard].sort()).toEqual(committed.sort());
   });
 
-  it("signals come at once where listenUrl leads to the server", async () => {
+  it("signals arrive at once if listenUrl leads to the server", async () => {
     const { log, lines } = recordingLog();
     // A long session timeout makes heartbeats rare (one in 5 s), so that runs start by signals.
     const tower = node({ log, listenUrl: server.direct, sessionTimeout: "1m" });
@@ -208,7 +208,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     }
   });
 
-  it("a lock is one process's at a time, and the next one is told when it is let go", async () => {
+  it("a lock is held by one process at a time, and the next one is notified when it is released", async () => {
     const towers = [node(), node(), node()];
     const told = new Set<string>();
     const listening = new AbortController();
@@ -241,7 +241,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     }
   });
 
-  it("what is past its retention goes, by one of many nodes, and a reader only delays it", () =>
+  it("data past its retention is dropped by one of many nodes, and a reader only delays that", () =>
     pooler.besideCrashes(retention));
 
   async function retention(): Promise<void> {
@@ -272,7 +272,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     }
   }
 
-  it("is what doctor finds", async () => {
+  it("is detected by doctor", async () => {
     const { server: facts, cluster } = await inspectPostgres(pooler.url, stage.schema);
     expect(facts.pooling).toBe("transaction");
     expect(cluster).toBeDefined();
@@ -283,7 +283,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     });
   });
 
-  it("runs go on when the pooler was started anew", async () => {
+  it("runs continue after the pooler is restarted", async () => {
     const { log, lines } = recordingLog();
     const tower = node({ log });
     const ended = new Set<number>();
@@ -319,7 +319,7 @@ describe.each(everyPostgres())("through PgBouncer in session mode, $title", (ser
     await pooler?.kill();
   });
 
-  it("signals come by LISTEN and statements are prepared by name, once the mode is proven", async () => {
+  it("signals arrive by LISTEN and statements are prepared by name, once the mode is proven", async () => {
     const { log, lines } = recordingLog();
     const tower = carillon({
       store: pooler.url,

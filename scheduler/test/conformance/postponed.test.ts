@@ -11,7 +11,7 @@ import { openStage, recordingLog, type Stage, settlement, until } from "../suppo
 const wait = { timeout: "60s" } as const;
 const hourMs = 3_600_000;
 
-describe.each(everyPostgres())("a run that its handler puts off, on $title", ({ url }) => {
+describe.each(everyPostgres())("a run that its handler postpones, on $title", ({ url }) => {
   const { schema, database, make } = ownSchema(url, "postponed", { drain: 0 });
   const attempts = async () =>
     (await database.query(`select attempt, outcome, error->>'message' as error from ${schema}.attempt order by fence`))
@@ -19,7 +19,7 @@ describe.each(everyPostgres())("a run that its handler puts off, on $title", ({ 
   const retried = async () =>
     (await database.query(`select sum(retried)::int as n from ${schema}.tally_delta`)).rows[0]?.n ?? 0;
 
-  test("retryIn takes the place of the back-off, counts as a try, and leaves the cause as the error", async () => {
+  test("retryIn replaces the back-off, counts as an attempt, and records the cause as the error", async () => {
     const tower = make();
     tower.task("a", { retry: { attempts: 3, delay: "1h", jitter: 0 } }, (run) => {
       throw run.retryIn(run.attempt * 10, { cause: new TypeError(`no ${run.attempt}`) });
@@ -35,7 +35,7 @@ describe.each(everyPostgres())("a run that its handler puts off, on $title", ({ 
     ]);
   });
 
-  test("retryIn may be longer than the task's pauses, and without a cause says what was asked for", async () => {
+  test("retryIn may exceed the task's delays, and without a cause records the requested delay", async () => {
     const tower = make();
     const retry = { attempts: 2, delay: 1, maxDelay: 10 };
     tower.task("a", { retry }, (run) => Promise.reject(run.retryIn("1h")));
@@ -49,7 +49,7 @@ describe.each(everyPostgres())("a run that its handler puts off, on $title", ({ 
     expect(dueMs - createdMs).toBeGreaterThanOrEqual(hourMs);
   });
 
-  test("snooze uses up no try, keeps key, state and payload, and counts as no failure", async () => {
+  test("snooze uses no attempt, keeps key, state and payload, and is not counted as a failure", async () => {
     const tower = make();
     const notices: RunNotice[] = [];
     tower.onRun((notice) => void notices.push(notice));
@@ -72,7 +72,7 @@ describe.each(everyPostgres())("a run that its handler puts off, on $title", ({ 
     expect(ends).toEqual([off, off, off, ["retry", "failed"], ["ended", "succeeded"]]);
   });
 
-  test("a run that was put off holds its key and its place, and is neither replaced nor expired", async () => {
+  test("a postponed run keeps its key and its slot, and is neither replaced nor expired", async () => {
     const tower = make();
     const ran: unknown[] = [];
     tower.task("serial", { overlap: "queue" }, (run, payload: number) => {
@@ -106,7 +106,7 @@ describe.each(everyPostgres())("a run that its handler puts off, on $title", ({ 
     await expect((await tower.enqueue("a")).result(wait)).rejects.toMatchObject({ cause: { code } });
   });
 
-  test("a run can be snoozed 1,000 times; then its attempts fail, as its task tries again", async () => {
+  test("a run can be snoozed 1,000 times; then its attempts fail, and are retried as its task says", async () => {
     const tower = make();
     tower.task("a", { retry: { attempts: 2, delay: 1 } }, (run) => run.snooze(run.attempt === 1 ? "1h" : 0));
     await tower.start();
@@ -131,7 +131,7 @@ describe("a snooze in the store", () => {
   });
   afterAll(() => stage.close());
 
-  test("sent again after a lost reply it counts once, and a session's book has the count", async () => {
+  test("repeated after a lost reply counts once, and a read of the session's claims includes the count", async () => {
     const task = await stage.task("a", { group: "a" });
     const runId = await stage.enqueue(task);
     const session = await stage.session("worker");
@@ -146,7 +146,7 @@ describe("a snooze in the store", () => {
   });
 });
 
-describe("a run that a worker without a store puts off", () => {
+describe("a run that a worker without a store postpones", () => {
   const stage = new RemoteStage();
   const workers: RemoteWorker[] = [];
   let key = "";
@@ -163,7 +163,7 @@ describe("a run that a worker without a store puts off", () => {
   const outcomes = async (runId: number) =>
     (await stage.store.runs.attempts(runId)).map(({ attempt, outcome, error }) => [attempt, outcome, error]);
 
-  test("by the library: both as in a process with the store", async () => {
+  test("by the library: snooze and retryIn work as in a process with the store", async () => {
     const one = worker({ server: stage.urlOf(), key, handleSignals: false, log: recordingLog().log, drain: "10s" });
     workers.push(
       one.task("work", (run) => {
@@ -182,7 +182,7 @@ describe("a run that a worker without a store puts off", () => {
     ]);
   });
 
-  test("by the library: lost attempts use up no try either", async () => {
+  test("by the library: lost attempts use no attempt either", async () => {
     const { runId } = await stage.server.enqueue("work", null, { in: "1h" });
     await stage.sql.query(`update ${stage.schema}.run set losses = 2, attempt = 2, due_ms = 1 where id = $1`, [runId]);
     await until("it has failed", async () => (await stage.store.runs.find(runId)).endedMs !== null);
@@ -190,7 +190,7 @@ describe("a run that a worker without a store puts off", () => {
     expect(await outcomes(runId)).toMatchObject([[3, "failed", { message: "no" }]]);
   });
 
-  test("by the protocol: a snooze says for how long, is repeatable, and another verdict on its claim is refused", async () => {
+  test("by the protocol: a snooze has a delay and is repeatable, and another verdict on its claim is refused", async () => {
     const { session } = await stage.poll(key, { join: { name: "raw", tasks: ["raw"] } });
     const { runId } = await stage.server.enqueue("raw");
     const given = async (attempt: number) => {

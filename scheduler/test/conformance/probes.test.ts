@@ -21,7 +21,7 @@ const probe = async (at: string | null, path: string) => {
   return [response.status, await response.json()];
 };
 
-it("probes say that a node lives and is ready, to anyone, and nothing more; without the store it lives and is not ready", async () => {
+it("probes disclose only that a node is live and ready, to any caller; without the store it is live, not ready", async () => {
   const { log } = recordingLog();
   const tower = carillon({
     store: proxy.url,

@@ -7,7 +7,7 @@ const stage = new RemoteStage();
 beforeAll(() => stage.serve());
 afterAll(() => stage.close());
 
-describe("what a connection says of others", () => {
+describe("forwarded client addresses", () => {
   /** Sends 25 requests with wrong keys, each with another address in `x-forwarded-for`. @returns the HTTP statuses */
   async function guesses(server: Carillon, forwarded: (n: number) => string): Promise<number[]> {
     const statuses: number[] = [];
@@ -18,7 +18,7 @@ describe("what a connection says of others", () => {
     return statuses;
   }
 
-  test("does not count where it is no proxy of the operator's: all its wrong keys are its own", async () => {
+  test("are ignored unless the peer is a trusted proxy: all wrong keys count for the connection's own address", async () => {
     const server = await stage.serve({ behindProxy: true, trustedProxies: ["192.0.2.1", "2001:db8::/32"] });
     expect((await guesses(server, (n) => `198.51.100.${n}`)).at(-1)).toBe(429);
     const origin = { origin: "https://carillon.example", "x-forwarded-host": "carillon.example" };
@@ -32,7 +32,7 @@ describe("what a connection says of others", () => {
     expect((await signIn(await stage.serve({ behindProxy: true }))).status, "this machine is, by default").toBe(401);
   });
 
-  test("counts back through proxies to the first address that is none", async () => {
+  test("are read backwards through trusted proxies to the first address that is not one", async () => {
     const server = await stage.serve({ behindProxy: true, trustedProxies: ["127.0.0.1", "10.0.3.0/24"] });
     expect((await guesses(server, (n) => `198.51.100.${n}, 10.0.3.${n}`)).at(-1)).toBe(401);
     expect((await guesses(server, (n) => `198.51.100.${n}, 192.0.2.9, 10.0.3.${n}`)).at(-1)).toBe(429);
@@ -65,19 +65,19 @@ describe("a request's host", () => {
   ];
   const own = ["localhost", "LOCALHOST:1", "carillon.localhost:7373", "127.0.0.1", "127.9.9.9:80", "[::1]:7373"];
 
-  test("is this machine's where no proxy stands before: a name that was made to lead here is answered by no route", async () => {
+  test("must be this machine's without a proxy: a name rebound to it is refused by every route", async () => {
     for (const path of ["/v1/sign-in", "/v1/me", "/livez", "/", "/nothing", "/v1/openapi.json", "/metrics"])
       for (const host of foreign)
         expect([path, host, ...(await answerFor(stage.server, host, path))]).toEqual([path, host, 421, "HOST_REFUSED"]);
     for (const host of own) expect([host, (await answerFor(stage.server, host, "/livez"))[0]]).toEqual([host, 200]);
   });
 
-  test("is the proxy's to decide where one does", async () => {
+  test("is left to the proxy if there is one", async () => {
     const server = await stage.serve({ behindProxy: true });
     expect((await answerFor(server, "carillon.example", "/livez"))[0]).toBe(200);
   });
 
-  test("is for TLS alone from then on, and those beneath it, where a proxy ends it", async () => {
+  test("is restricted to TLS afterwards, with its subdomains, if a proxy terminates TLS", async () => {
     const strict = async (server: Carillon) =>
       (await fetch(`${stage.urlOf(server)}/v1/sign-in`)).headers.get("strict-transport-security");
     expect(await strict(stage.server)).toBeNull();

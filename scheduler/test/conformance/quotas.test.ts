@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("a worker key has so many live sessions and no more; another key's workers join beside them", async () => {
+test("a worker key has a maximum of live sessions; workers of another key can still join", async () => {
   const [mine, other] = [await stage.key("mine"), await stage.key("other")];
   const first = await stage.join(mine);
   const [{ keyId } = { keyId: 0 }] = await stage.rows<{ keyId: number }>(
@@ -36,7 +36,7 @@ test("a worker key has so many live sessions and no more; another key's workers 
   expect(await stage.join(mine), "one has left").toBeGreaterThan(0);
 });
 
-describe("what the API lets be enqueued", () => {
+describe("the enqueue quota of the API", () => {
   beforeAll(async () => {
     for (const task of ["ours/a", "ours/b", "theirs/a", "plain"]) await stage.task(task, { group: "nobody" });
   });
@@ -48,7 +48,7 @@ describe("what the API lets be enqueued", () => {
   const mine = async (client: ReturnType<typeof admin>) =>
     (await client.listQuotas()).items.map(({ kind, name, used }) => [kind, name, used]);
 
-  test("of a namespace is so many runs a minute: a request is taken whole, or refused whole", async () => {
+  test("of a namespace limits runs per minute: a request is accepted or refused as a whole", async () => {
     const set = { kind: "namespace", name: "ours", enqueues: 3, reason: "shares" } as const;
     expect(await admin().setQuota(set)).toMatchObject({ enqueues: 3, waiting: null, bytes: null, changed: true });
     expect(await admin().setQuota(set)).toMatchObject({ changed: false });
@@ -77,7 +77,7 @@ describe("what the API lets be enqueued", () => {
     expect(items).toMatchObject([{ act: "limit", why: "shares", before: null, after: { enqueues: 3 } }]);
   });
 
-  test("of a user counts what all of the user's tokens enqueue, and another user beside goes on", async () => {
+  test("of a user counts enqueues of all the user's tokens, and does not affect other users", async () => {
     await admin().setQuota({ kind: "user", name: "*", enqueues: 2 });
     const [one, other] = [await stage.token("operator"), await stage.token("operator")].map((token) =>
       stage.clientOf(token),
@@ -91,7 +91,7 @@ describe("what the API lets be enqueued", () => {
     expect((await mine(admin())).map(([kind, name]) => [kind, name])).toEqual([["namespace", "ours"]]);
   });
 
-  test("of what waits in a namespace is counted by the store, and what is enqueued meanwhile is added", async () => {
+  test("of waiting runs in a namespace uses the store's count plus the enqueues since then", async () => {
     await admin().setQuota({ kind: "namespace", name: "theirs", waiting: 3 });
     await enqueue(admin(), "theirs/a", "theirs/a");
     await expect(enqueue(admin(), "theirs/a")).rejects.toMatchObject(
@@ -111,7 +111,7 @@ describe("what the API lets be enqueued", () => {
     expect(used).toMatchObject({ waiting: 3, bytes: expect.any(Number) });
   });
 
-  test("is shown to whom it is about, and set by an admin of everything", async () => {
+  test("is shown to the user or namespace it limits, and set by a global admin", async () => {
     await admin().setQuota({ kind: "user", name: "somebody", enqueues: 1_000 });
     await admin().setQuota({ kind: "namespace", name: "*", enqueues: 1_000 });
     const theirs = stage.clientOf(await stage.token("admin", { where: ["theirs"] }));
@@ -136,7 +136,7 @@ describe("a quota", () => {
   const usedOf = async (kind: string, name: string) =>
     (await admin().listQuotas()).items.find((row) => row.kind === kind && row.name === name)?.used;
 
-  test("counts a run that is made again, and the runs of an operation when it begins", async () => {
+  test("counts a rerun, and the runs of an operation when it begins", async () => {
     await stage.task("again/a", { group: "nobody" });
     await stage.task("again/hourly", { group: "nobody", schedule: cron("0 0 * * * *") });
     await admin().setQuota({ kind: "namespace", name: "again", enqueues: 3 });
@@ -162,7 +162,7 @@ describe("a quota", () => {
     await expect(admin().rerunRun({ run })).rejects.toMatchObject(exceeded);
   });
 
-  test("of history is held to what the leader estimates of runs and their log lines", async () => {
+  test("of history is compared with the leader's estimate of runs and their log lines", async () => {
     await stage.task("logs/a", { group: "nobody" });
     await stage.task("logs", { group: "nobody" });
     const stored = async () => (await stage.store.quotas.taken("logs", 10)).history;
@@ -200,7 +200,7 @@ describe("a quota", () => {
     await admin().runTask({ task: "logs/a" });
   });
 
-  test("of a user says how many streams one has of a server, fewer than the others", async () => {
+  test("of a user limits the streams a user may have on a server, below the default", async () => {
     const api = stage.clientOf(await stage.token("viewer"));
     const { user } = await api.getMe();
     await admin().setQuota({ kind: "user", name: user, streams: 1 });
@@ -212,7 +212,7 @@ describe("a quota", () => {
     over.abort();
   });
 
-  test("of a worker key says how many sessions it has, and how many runs its workers begin", async () => {
+  test("of a worker key limits its sessions and the runs its workers start", async () => {
     const key = await stage.key("quota-key");
     await stage.task("parent");
     await admin().setQuota({ kind: "key", name: "quota-key", sessions: 1, enqueues: 2 });

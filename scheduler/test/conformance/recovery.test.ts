@@ -14,7 +14,7 @@ import { openStage, recordingLog, type Stage, settlement, succeededVerdict } fro
  * Two processes use one store. A test makes the store go back in time: it deletes rows, and records a timeline of the write-ahead log that
  * differs from the server's, as after the promotion of a standby.
  */
-describe.each(everyPostgres())("the recovery of a store that went back, $title", (server) => {
+describe.each(everyPostgres())("recovery of a store that was reset, $title", (server) => {
   const { log, lines } = recordingLog();
   let stage: Stage;
   let one: Store;
@@ -49,7 +49,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
   const enqueue = async (store: Store, write = {}) =>
     ((await store.runs.enqueue([stage.write(task, write)], stage.nowMs))[0] as { runId: number }).runId;
 
-  it("changes nothing where nothing was lost", async () => {
+  it("changes nothing if nothing was lost", async () => {
     const session = await stage.session("node", one);
     const before = await enqueue(two);
     await promoted();
@@ -62,7 +62,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(lines.filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  it("is an alarm for a day, each recovery once, and doctor has what became of it", async () => {
+  it("raises an alarm for a day, once per recovery, and doctor shows its outcome", async () => {
     const session = await stage.session("node", one);
     await takenOut("update $s.session set seen_ms = seen_ms - 4200 where id = $1", [session]);
     const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
@@ -124,7 +124,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect((await look(over + 60_000)).at(-1)).toBe("cleared");
   });
 
-  it("refuses a write that decides something, whoever makes it, and an enqueue in the caller's transaction by its name", async () => {
+  it("refuses deciding writes from any process, and an enqueue in the caller's transaction with STORE_RECOVERING", async () => {
     await stage.session("node", one);
     await promoted();
     await expect(stage.rows("update $s.run set priority = 1")).rejects.toMatchObject({ code: "CA001" });
@@ -137,7 +137,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     client.release();
   });
 
-  it("gives back an enqueue, a claim and a verdict, each as it was acknowledged", async () => {
+  it("restores an enqueue, a claim and a verdict, each as it was acknowledged", async () => {
     const session = await stage.session("node", one);
     const [ended, held] = [await enqueue(two), await enqueue(two)];
     await stage.rows("update $s.run set losses = 2 where id = $1", [held]);
@@ -168,7 +168,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect([...refused]).toEqual([]);
   });
 
-  it("does not plan a slot again that a process saw start", async () => {
+  it("does not replan a slot that a process saw start", async () => {
     const session = await stage.session("node", one);
     task = await stage.task("slots", { schedule: every(1_000), misfire: "all" });
     await stage.plan([task], session, stage.nowMs + 1_500);
@@ -185,7 +185,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(rows).toEqual([{ id: run?.runId, slot_ms: run?.slotMs }]);
   });
 
-  it("waits for a process that is gone as long as its session lasts, and says whom it waited for in vain", async () => {
+  it("waits for a missing process as long as its session lasts, and names it if it does not return", async () => {
     const session = await stage.session("node", one);
     await takenOut("delete from $s.session");
     const gone = { node: "gone", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 600_000 } as const;
@@ -213,7 +213,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(entry).toMatchObject({ act: "recover", about: "cluster", after: { missing: ["gone"] } });
   });
 
-  it("counts the runs that a process which did not come may have started", async () => {
+  it("counts the runs that a missing process may have started", async () => {
     const session = await stage.session("node", one);
     await (await stage.another()).sessions.open(
       { node: "gone", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 500 },
@@ -241,7 +241,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(await inDoubt(), "all came").toBe(0);
   });
 
-  it("is caught up with by a process that comes when it is over", async () => {
+  it("also restores the writes of a process that notices it later", async () => {
     const session = await stage.session("node", one);
     const lost = await enqueue(two, { dueMs: stage.nowMs + 60_000 });
     await takenOut("delete from $s.run");
@@ -258,7 +258,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(await ahead(), "others draw meanwhile: the sequence was not set").toEqual(drawnAhead);
   });
 
-  it("gives back a run that was completed with what its handler wrote, and lost with it", async () => {
+  it("restores as unfinished a run whose completion was lost together with its handler's writes", async () => {
     const session = await stage.session("node", one);
     await enqueue(two);
     const [run] = (await claimedBy(one, session)) as [ClaimedRun];
@@ -276,7 +276,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("ready");
   });
 
-  it("gives back a verdict whose first answer was lost as it was, and does not run it again", async () => {
+  it("restores a verdict whose first answer was lost, and does not rerun it", async () => {
     const session = await stage.session("node", one);
     await enqueue(two);
     const [run] = (await claimedBy(one, session)) as [ClaimedRun];
@@ -290,7 +290,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
   });
 
-  it("gives back a claim whose answer was lost and that was found on the book, and its verdict", async () => {
+  it("restores a claim found in the claim sync after its answer was lost, and its verdict", async () => {
     const session = await stage.session("node", one);
     const runId = await enqueue(two);
     expect(await claimedBy(await stage.another(), session)).toHaveLength(1);
@@ -303,7 +303,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(await one.runs.find(runId)).toMatchObject({ state: "succeeded", fence: run.fence });
   });
 
-  describe("whose server does not tell the timeline of its log", () => {
+  describe("whose server does not report its log's timeline", () => {
     beforeEach(async () => {
       await stage.rows(
         `create or replace function $s.log_timeline() returns text language sql volatile as 'select null::text'`,
@@ -311,7 +311,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
       await stage.rows("update $s.cluster set timeline = null");
     });
 
-    it("is found out by a session that was further", async () => {
+    it("is detected by a session whose heartbeat was further ahead", async () => {
       const session = await stage.session("node", one);
       for (let beat = 0; beat < 3; beat++) await one.sessions.beat(session, stage.nowMs);
       await takenOut("update $s.session set beat = 0");
@@ -319,14 +319,14 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
       await expect.poll(recoveries).toMatchObject([{ over: true }]);
     });
 
-    it("is found out by a session that is not there", async () => {
+    it("is detected by a missing session", async () => {
       const session = await stage.session("node", one);
       await takenOut("delete from $s.session");
       expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
       await expect.poll(recoveries).toMatchObject([{ over: true }]);
     });
 
-    it("is found out by fences that were given out before, and begins nothing under them", async () => {
+    it("is detected by fences that were issued before, and starts nothing under them", async () => {
       const session = await stage.session("node", one);
       await enqueue(two);
       await enqueue(two);
@@ -339,7 +339,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
       expect(again.attempt).toBe(1);
     });
 
-    it("is found out by run numbers that were given out before", async () => {
+    it("is detected by run numbers that were issued before", async () => {
       const numbers: number[] = [];
       numbers.push(await enqueue(two));
       await stage.rows("select setval('$s.run_id', 1)");
@@ -350,8 +350,8 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
   });
 });
 
-describe.each(everyPostgres())("a service that does not tell its log's timeline, $title", (server) => {
-  it("is known by the moment at which its server started", async () => {
+describe.each(everyPostgres())("a database service that does not report its log's timeline, $title", (server) => {
+  it("is identified by its server's start time", async () => {
     const name = `untold_${process.pid}_${Date.now()}`;
     const admin = new pg.Client({ connectionString: server.direct });
     await admin.connect();

@@ -16,7 +16,7 @@ const specs = {
   rrule: rrule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;COUNT=4", { start: "2030-03-25T09:00", zone, exdate: ["2030-05-06"] }),
 };
 
-it("periods of the calendar and recurrence rules pass through the API's contract and a file", () => {
+it("calendar periods and recurrence rules round-trip through the API's contract and a file", () => {
   for (const schedule of Object.values(specs)) {
     const given = taskOptions.parse(JSON.parse(JSON.stringify({ schedule })));
     expect(validateSchedule(given.schedule)).toEqual(schedule);
@@ -59,7 +59,7 @@ describe.each(everyPostgres())("recurring schedules on $title", (server) => {
   afterAll(() => stage.close());
 
   it.each(Object.entries(specs))(
-    "stores %s as it is, and plans each of its slots once, up to its end",
+    "%s is stored unchanged, and each of its slots is planned once, up to its end",
     async (kind, schedule) => {
       const session = await stage.session();
       const task = await stage.task(`recurring-${kind}`, { schedule });

@@ -97,7 +97,7 @@ describe("a Redis user with the documented rights", () => {
     await usesLocks(url);
   });
 
-  it.each(["carillon2", "carillon:x", "carillon:locks"])("can touch nothing of the prefix %s", async (prefix) => {
+  it.each(["carillon2", "carillon:x", "carillon:locks"])("has no access to keys with the prefix %s", async (prefix) => {
     await begin(rules);
     await expect(witness(at(`?prefix=${prefix}`))).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
     await expect(locks(at(`?prefix=${prefix}`))).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
@@ -114,7 +114,7 @@ describe("a Redis user with the documented rights", () => {
     expect(await raw.set("{carillon}:state", "x")).toBe("OK");
   });
 
-  it("is told which right is missing: of another database", async () => {
+  it("gets an error that names the missing right: of another database", async () => {
     await begin(rules);
     await expect(locks(at("/1"))).rejects.toMatchObject({
       code: "COORDINATION_REFUSED",
@@ -123,7 +123,7 @@ describe("a Redis user with the documented rights", () => {
     });
   });
 
-  it("is told which right is missing: of a key", async () => {
+  it("gets an error that names the missing right: of a key", async () => {
     await begin(rules.filter((rule) => !rule.startsWith("~")));
     await expect(locks(at(""))).rejects.toMatchObject({
       code: "COORDINATION_REFUSED",

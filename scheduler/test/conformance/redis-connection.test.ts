@@ -5,7 +5,7 @@ import { until } from "../support/store-stage.ts";
 
 const patienceMs = 60_000;
 
-describe("messages of a Redis Cluster", () => {
+describe("Pub/Sub messages of a Redis Cluster", () => {
   let server: RedisServer;
   let connection: RedisConnection;
   let lost = 0;
@@ -43,7 +43,7 @@ describe("messages of a Redis Cluster", () => {
     await soon("it is heard", () => heard.includes("hello"));
   };
 
-  it("come once they may be followed, and requests go on meanwhile", async () => {
+  it("arrive once subscribing is allowed, and requests continue meanwhile", async () => {
     await server.ask("ACL", "SETUSER", "default", "resetchannels");
     const told = follow();
     await soon("it was refused", () => log.some((line) => line.includes("refused")));
@@ -53,7 +53,7 @@ describe("messages of a Redis Cluster", () => {
     expect(lost).toBe(0);
   });
 
-  it("come when they were asked for while the cluster was away", async () => {
+  it("arrive if subscribed to while the cluster was unreachable", async () => {
     await server.kill();
     await soon("that is noticed", () => lost > 0);
     const told = follow();

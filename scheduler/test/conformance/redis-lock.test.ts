@@ -17,7 +17,7 @@ const steadyMs = 6_000;
 describe.each([
   { title: "by chance", fair: false },
   { title: "in turn", fair: true },
-])("Redis lock, waited for $title", ({ fair }) => {
+])("Redis lock, waiting $title", ({ fair }) => {
   let server: RedisServer;
   let bases = 0;
   let names = 0;
@@ -57,7 +57,7 @@ describe.each([
   };
   const fresh = () => `lock-${fair}-${++names}`;
 
-  it("is held by one, and free once that one releases it", async () => {
+  it("is held by one holder, and free once it is released", async () => {
     const name = fresh();
     const [a, b] = [(await join()).lock(name), (await join()).lock(name)];
     const held = await a.acquire();
@@ -74,7 +74,7 @@ describe.each([
     await next.release();
   });
 
-  it("is held for longer than its TTL by who goes on", async () => {
+  it("is held for longer than its TTL by a live holder", async () => {
     const name = fresh();
     const [a, b] = [(await join()).lock(name, steadyMs), (await join()).lock(name, steadyMs)];
     const held = await a.acquire();
@@ -83,7 +83,7 @@ describe.each([
     await held.release();
   });
 
-  it("ends the waiting by a signal, which leaves nothing in the way", async () => {
+  it("ends the wait on a signal, and leaves nothing behind", async () => {
     const name = fresh();
     const [a, b] = [(await join()).lock(name), (await join()).lock(name)];
     const held = await a.acquire();
@@ -98,7 +98,7 @@ describe.each([
     await again?.release();
   });
 
-  it("passes to another when the holder stands still, and the late one knows it", async () => {
+  it("passes to another holder when its holder is frozen, and the late holder detects it", async () => {
     const name = fresh();
     const [a, b] = [await join(), await join()];
     const held = await a.lock(name, briefMs).acquire();
@@ -115,7 +115,7 @@ describe.each([
     await next.release();
   });
 
-  it("is believed no longer than Redis keeps it, when the line is cut", async () => {
+  it("is trusted no longer than Redis keeps it, when the connection is cut", async () => {
     const name = fresh();
     const [a, b] = [await join(), await join()];
     const held = await a.lock(name, briefMs).acquire();
@@ -129,7 +129,7 @@ describe.each([
     await (await waiting).release();
   });
 
-  it("finds itself again when the answer was lost", async () => {
+  it("recognises its own entry if the answer was lost", async () => {
     const name = fresh();
     const a = await join();
     await (await a.lock(name).acquire()).release();
@@ -142,7 +142,7 @@ describe.each([
     await held.release();
   });
 
-  it.each(["wiped", "restarted"])("gives higher fences also after Redis was %s", async (how) => {
+  it.each(["wiped", "restarted"])("issues higher fences even after Redis was %s", async (how) => {
     const name = fresh();
     const [a, b] = [await join(), await join()];
     let last = 0n;
@@ -161,7 +161,7 @@ describe.each([
     }
   });
 
-  it("serves many, one after another, by rising fences", async () => {
+  it("serves many holders, one after another, with rising fences", async () => {
     const name = fresh();
     const processes = await Promise.all(Array.from({ length: 16 }, join));
     const fences: bigint[] = [];
@@ -185,7 +185,7 @@ describe.each([
 });
 
 describe("Redis locks", () => {
-  it("serve in the order in which they were asked, when fair", async () => {
+  it("serve waiters in request order if fair", async () => {
     const server = await RedisServer.start();
     let bases = 0;
     const locks = await RedisLocks.open({
@@ -217,7 +217,7 @@ describe("Redis locks", () => {
     await server.close();
   });
 
-  it("refuse what cannot be", async () => {
+  it("refuse invalid options", async () => {
     const server = await RedisServer.start();
     const open = (clusterId: string, base: number) =>
       RedisLocks.open({ url: server.url, clusterId, fenceBase: async () => base, log: () => undefined });

@@ -33,7 +33,7 @@ const documentedRights =
 const promptReplication = ["--repl-diskless-sync-delay", "0"];
 
 /** Tests what only Redis does. witness.test.ts tests every coordination provider. */
-describe("witness on Redis", () => {
+describe("coordination provider on Redis", () => {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).reverse()) await close();
@@ -119,7 +119,7 @@ describe("witness on Redis", () => {
       await locks.close();
     });
 
-    it("refuses one that throws keys away", async () => {
+    it("refuses a Redis that evicts keys", async () => {
       const server = await start("--maxmemory-policy", "allkeys-lru");
       await expect(open(server.url)).rejects.toMatchObject({
         code: "COORDINATION_UNSUPPORTED",
@@ -127,7 +127,7 @@ describe("witness on Redis", () => {
       });
     });
 
-    it("refuses another cluster's, and what is not ours, unless the prefix differs", async () => {
+    it("refuses another cluster's data, and foreign data, unless the prefix differs", async () => {
       const server = await start();
       await open(server.url);
       await expect(open(server.url, { clusterId: "cluster-b" })).rejects.toMatchObject({
@@ -140,7 +140,7 @@ describe("witness on Redis", () => {
       await expect(open(`${server.url}?prefix=c`)).rejects.toMatchObject({ code: "COORDINATION_FOREIGN" });
     });
 
-    it("goes on trying while nobody answers, and says so; ends by the signal, or at once", async () => {
+    it("retries while Redis is unreachable, and logs that; ends on the signal, or at once", async () => {
       const server = await start();
       await server.kill();
       await expect(open(server.url)).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
@@ -157,7 +157,7 @@ describe("witness on Redis", () => {
     });
   });
 
-  it("relies on no server that was set to throw keys away meanwhile, says so, and goes on once that is mended", async () => {
+  it("distrusts a Redis that starts to evict keys, logs that, and continues once it is corrected", async () => {
     const server = await start();
     let ahead = 0;
     const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
@@ -173,7 +173,7 @@ describe("witness on Redis", () => {
     await soon("it is sure again, and first", () => first(witness));
   });
 
-  it("keeps apart what has another prefix or another database", async () => {
+  it("isolates clusters with different prefixes or databases", async () => {
     const server = await start();
     const urls = ["/0", "/1", "/0?prefix=other", "/1?prefix=other"].map((rest) => server.url + rest);
     const alone = await Promise.all(urls.map((url, index) => contender(url, index + 1)));
@@ -189,7 +189,7 @@ describe("witness on Redis", () => {
       Array.from({ length: 20 }, (_, index) => contender(server.url, index + 1, { sessionTimeoutMs: timeoutMs })),
     );
 
-  it("asks at most once a second when idle", async () => {
+  it("sends at most one request a second when idle", async () => {
     const server = await start();
     const many = await twenty(server, steadyMs);
     await soon("one is first", () => many.some(first));
@@ -202,7 +202,7 @@ describe("witness on Redis", () => {
     expect(idle).toBeLessThanOrEqual(many.length * (seconds + 1));
   });
 
-  it("wakes one of many when one steps down", async () => {
+  it("wakes one of many candidates when the leader steps down", async () => {
     const server = await start();
     const many = await twenty(server, lastingMs);
     const ahead = (witness: Witness) => witness.sure() && witness.ahead();
@@ -223,7 +223,7 @@ describe("witness on Redis", () => {
     }
   });
 
-  it("makes up for messages that were lost, also where the connection for them died silently", async () => {
+  it("recovers from lost messages, even if their connection died silently", async () => {
     const server = await start();
     const proxy = await StoreProxy.before(server.url);
     closing.push(() => proxy.close());
@@ -249,7 +249,7 @@ describe("witness on Redis", () => {
     await soon("and told by them", () => !a.shown()?.has(20) === true);
   });
 
-  it("believes no memory that may be older than what it acknowledged: a replica was promoted", async () => {
+  it("distrusts data that may be older than acknowledged writes: a promoted replica", async () => {
     const master = await start(...promptReplication);
     const replica = await start("--replicaof", "127.0.0.1", String(master.port));
     await soon("the replica is connected", async () =>
@@ -288,7 +288,7 @@ describe("witness on Redis", () => {
     await soon("the next is first", () => first(onReplica));
   });
 
-  it("tells who is ahead after it has lost its memory before anybody is first, which nobody is for a timeout", async () => {
+  it("after losing its data, reports the candidate in line before it leads, and has no leader for a timeout", async () => {
     const server = await start();
     const steady = { sessionTimeoutMs: steadyMs };
     const both = [await contender(server.url, 1, steady), await contender(server.url, 2, steady)];
@@ -312,7 +312,7 @@ describe("witness on Redis", () => {
     expect([both[ahead]?.ahead(), both[ahead]?.first()]).toEqual([false, false]);
   });
 
-  it("moves with the sentinels to another master", async () => {
+  it("follows the sentinels to another master", async () => {
     const master = await start(...promptReplication);
     const replica = await start("--replicaof", "127.0.0.1", String(master.port), "--replica-priority", "1");
     await soon("the replica is connected", async () =>
@@ -367,7 +367,7 @@ describe("witness on Redis", () => {
     await soon("it went", async () => (await both[1].gone([1, 2])).join() === "1");
   });
 
-  it("calls nobody gone too early whose last answer came late, where another's came quickly", async () => {
+  it("does not declare a member gone too early if its last answer was slow and another member's quick", async () => {
     const server = await start();
     const [prompt, late] = [await machine(server), await machine(server)];
     await late.registry.renew(renewal(2));
@@ -392,7 +392,7 @@ describe("witness on Redis", () => {
   });
 
   it.each([86_400_000, -86_400_000])(
-    "a wall clock that steps by %i ms ends nobody, and does not make the dead last as much longer",
+    "a wall clock step of %i ms ends no session, and does not extend the sessions of dead members",
     async (stepMs) => {
       const server = await start();
       const { registry } = await machine(server);

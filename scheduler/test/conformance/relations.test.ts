@@ -20,8 +20,8 @@ function tallied(outcomes: readonly string[]): Record<string, number> {
   return tally;
 }
 
-describe("runs that come from runs, many of them", () => {
-  it("5,000 children, of which some fail, and some are left to no worker until their task is removed, are joined once", async () => {
+describe("runs started by other runs, in large numbers", () => {
+  it("5,000 children, some failing and some unclaimed until their task is removed, are joined once", async () => {
     const joined: RunInput[][] = [];
     await open((carillon) => {
       carillon.task<number>("piece", {}, (_run, n) => {
@@ -52,7 +52,7 @@ describe("runs that come from runs, many of them", () => {
     expect(new Set(joined[0]?.map(({ key }) => key)).size).toBe(5_000);
   });
 
-  it("1,050 parents, whose only children end with the removal of one task, have their joins at once", async () => {
+  it("1,050 parents whose only children end with the removal of one task get their joins at once", async () => {
     await open((carillon) => {
       carillon.task("doomed", { group: "elsewhere" }, () => undefined);
       carillon.task("whole", {}, () => undefined);
@@ -83,7 +83,7 @@ describe("runs that come from runs, many of them", () => {
     expect(tallied((await runs("level")).map(({ state }) => state))).toEqual({ succeeded: levels });
   });
 
-  it("100 tasks, each after the one before it, run once for each slot, and hand the slot on", async () => {
+  it("100 tasks in a chain of `after` run once per slot, and pass the slot on", async () => {
     const last: (string | undefined)[] = [];
     await open((carillon) => {
       carillon.task("step-0", { schedule: every("1h") }, () => 0);
@@ -101,7 +101,7 @@ describe("runs that come from runs, many of them", () => {
     for (const { runId } of await runs("step-99")) expect((await store.runs.find(runId)).result).toBe(99);
   });
 
-  it("two tasks after two tasks after two tasks, 40 times, are stored, and the last ones run once", async () => {
+  it("two tasks after two tasks, 40 levels deep, are stored, and the last ones run once", async () => {
     const layers = 40;
     await open((carillon) => {
       carillon.task("root", {}, () => undefined);
@@ -119,7 +119,7 @@ describe("runs that come from runs, many of them", () => {
       expect((await runs(`${side}-${layers - 1}`)).map(({ state }) => state)).toEqual(["succeeded"]);
   });
 
-  it("a task that is edited to come after fewer begins at once for what had waited for the others alone", async () => {
+  it("a task edited to follow fewer tasks starts at once if it waited only for the removed ones", async () => {
     await open((carillon) => {
       for (const name of ["fetched", "checked"]) carillon.task(name, {}, () => undefined);
       carillon.task("both", { after: ["fetched", "checked"] }, () => undefined);
@@ -135,7 +135,7 @@ describe("runs that come from runs, many of them", () => {
     expect((await runs("both")).map(({ createdMs }) => createdMs - nowMs < 1_000)).toEqual([true]);
   });
 
-  it("children are never given up for being late, whatever the misfire policy: only slots are", async () => {
+  it("children are never given up as late, whatever the misfire policy: only slots are", async () => {
     const joined: string[][] = [];
     await open((carillon) => {
       const misfire = { policy: "skip", after: "5s" } as const;

@@ -79,7 +79,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     for (const process of all) if (process.lives) await process.end();
   };
 
-  it("an old process that restarts in a roll-out does not put its definition back; who rolls back does", async () => {
+  it("an old process that restarts in a roll-out does not restore its definition; a roll-back does", async () => {
     const { name, of } = task();
     const old = [1, 2, 3].map(() => new Process("1.1", of("old")));
     for (const process of old) await process.start();
@@ -117,7 +117,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(young);
   });
 
-  it("a release that crashes and comes back within the grace time stays; one that stays away longer takes no turns", async () => {
+  it("a release that restarts within the grace time keeps its definition; one away longer loses it, without alternating", async () => {
     const { name, of } = task();
     const old = await new Process("1.1", of("old")).start();
     const young = await new Process("1.2", of("young")).start();
@@ -138,7 +138,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(old, young);
   });
 
-  it("one and the same build restarted everywhere changes nothing, nor does a release that says the same", async () => {
+  it("the same build restarted everywhere changes nothing, nor does a release with an equal definition", async () => {
     const { name, of } = task();
     const all = [1, 2, 3].map(() => new Process("1.1", of("same")));
     for (const process of all) await process.start();
@@ -152,7 +152,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(next);
   });
 
-  it("a number decides alone: the greater one holds at once, also where its code was here before", async () => {
+  it("with numbered builds only the number decides: the greater one applies at once, even with earlier code", async () => {
     const { name, of } = task();
     const [one, two, three] = [new Process("41", of("a")), new Process("42", of("b")), new Process("43", of("a"))];
     await one.start();
@@ -169,7 +169,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(two);
   });
 
-  it("goes by processes that live, and by what was brought just now where nobody joins", async () => {
+  it("goes by live processes, or, if none joins, by definitions saved within the grace time", async () => {
     const { name, of } = task();
     const [old, young] = [new Process("1.1", of("old")), new Process("1.2", of("young"))];
     await old.bring();
@@ -181,7 +181,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     expect(await inForce(name)).toBe("old");
   });
 
-  it("what was edited by hand, and a pause, outlast it", async () => {
+  it("keeps manual edits and a pause", async () => {
     const { name, of } = task();
     const old = await new Process("1.1", of("old")).start();
     await stage.store.tasks.save(edited(of("old"), { priority: 7 }), null, { author: "me", reason: "", nowMs });
@@ -199,7 +199,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(old);
   });
 
-  it("leaves alone what files define, and what was removed", async () => {
+  it("leaves tasks of a bundle and removed tasks unchanged", async () => {
     const [filed, removed] = [task(), task()];
     const old = await new Process("1.1", filed.of("old"), removed.of("old")).start();
     const young = await new Process("1.2", filed.of("young"), removed.of("young")).start();
@@ -213,7 +213,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(old);
   });
 
-  it("older code, which says nothing of releases, is replaced by whoever comes", async () => {
+  it("older code without release information is replaced by any process", async () => {
     const { name, of } = task();
     const young = await new Process("1.2", of("young")).start();
     const older = of("older");
@@ -231,7 +231,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     await endAll(young);
   });
 
-  it("two that start at the same moment: the new code has it, whoever is first", async () => {
+  it("of two processes that start at the same moment, the new code wins, in either order", async () => {
     const second = await stage.another();
     for (let round = 0; round < rounds(15, 300); round++) {
       const { name, of } = task();
@@ -250,7 +250,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     }
   });
 
-  it("forgets releases that nobody has lived of for long, and no other", async () => {
+  it("deletes releases without live processes after a long time, and no other", async () => {
     const { name, of } = task();
     const old = await new Process("old", of("old")).start();
     await old.end();
@@ -270,7 +270,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
    * alive, unless its number is higher. Once only processes of one release have been alive for the grace time, the definition must
    * be that of this release.
    */
-  it("random roll-outs: known code takes nothing from who stands behind it, and in the end the definition is theirs who live", async () => {
+  it("random roll-outs: a known release never replaces one with live processes, and the live one wins in the end", async () => {
     for (let round = 0; round < rounds(6, 200); round++) await playOne(seeded(seed + round), `round ${round}`);
   });
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 describe("a poll's body", () => {
-  test("packed bodies are read, answers are packed where that is wanted", async () => {
+  test("can be compressed, and answers are compressed on request", async () => {
     const session = await stage.join(key);
     const answer = await fetch(`${stage.urlOf()}/v1/worker/poll`, {
       method: "POST",
@@ -35,7 +35,7 @@ describe("a poll's body", () => {
     expect((await fetch(`${stage.urlOf()}/nowhere`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(404);
   });
 
-  test("with a body without end is cut off while it is read, and so is one that unpacks to one", async () => {
+  test("of endless length is cut off while being read, also when it only unpacks to one", async () => {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const told = await new Promise<number>((resolve, reject) => {
       const call = request(`${stage.urlOf()}/v1/worker/poll`, {
@@ -77,7 +77,7 @@ describe("a poll's body", () => {
     expect([bomb.status, ((await bomb.json()) as { code: string }).code]).toEqual([413, "REQUEST_TOO_LARGE"]);
   });
 
-  test("with a body that is not what its encoding says is told so, however large it is, and the line stays good", async () => {
+  test("that does not match its encoding is reported, at any size, and the connection stays usable", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const sent = (body: Buffer, coding: string) =>
@@ -104,7 +104,7 @@ describe("a poll's body", () => {
   });
 });
 
-describe("numbers that JavaScript cannot hold exactly", () => {
+describe("numbers that JavaScript cannot represent exactly", () => {
   const [large, endless] = ["12345678901234567890", "1e400"];
   /** Sends the body with these numbers as text, because JSON.stringify would round them. */
   const post = (session: number, parts: object) =>
@@ -117,7 +117,7 @@ describe("numbers that JavaScript cannot hold exactly", () => {
   const told = ({ body }: Awaited<ReturnType<typeof post>>) =>
     body.refused.map(({ runId, part, status, code, path }) => [runId, part, status, code, path]);
 
-  test("in one verdict: it is refused with the path, and all else in the poll is done", async () => {
+  test("in one verdict: it is refused with its path, and the other parts of the poll are processed", async () => {
     const session = await stage.join(key);
     const [first, wrong, chain, last] = [
       await stage.claimed(key, session),
@@ -156,7 +156,7 @@ describe("numbers that JavaScript cannot hold exactly", () => {
     expect((await stage.store.runs.find(wrong.runId)).result).toEqual({ ids: [large] });
   });
 
-  test("in what is said on the way: a state and a spawn are refused, a report and a line are kept without it", async () => {
+  test("before the end: a state and a spawn are refused, a report and a log line are kept without the number", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     const claim = { runId: run.runId, fence: run.fence };
@@ -189,7 +189,7 @@ describe("numbers that JavaScript cannot hold exactly", () => {
     expect(told(await post(session, { verdicts: [said(run)] }))).toEqual([]);
   });
 
-  test("elsewhere: a time may have more digits than a number, a session is refused by the contract", async () => {
+  test("in other places: a time may have more digits than a number, a session is refused by the contract", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     const text = JSON.stringify({ session, verdicts: [{ ...said(run), endedAgoMs: "AGO" }] });

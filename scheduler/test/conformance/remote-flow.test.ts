@@ -31,8 +31,8 @@ const countOf = async (task: string) => (await stage.store.runs.list({ task, lim
 const one = (key: string, task = "child", payload?: unknown) => ({ task, key, payload });
 const codes = ({ refused }: PollAnswer) => refused.map(({ part, code }) => `${part} ${code}`);
 
-describe("by the bare protocol", () => {
-  test("a state is kept by whichever server, for the next attempt, and null forgets it", async () => {
+describe("with the bare protocol", () => {
+  test("a state is kept by any server, for the next attempt, and null deletes it", async () => {
     const run = await stage.claimed(key, session, "again");
     const save = (state: unknown, server = stage.server) =>
       stage.poll(key, { session, states: [{ ...claimOf(run), state }] }, server);
@@ -54,7 +54,7 @@ describe("by the bare protocol", () => {
     await stage.poll(key, { session, verdicts: [said(next)] });
   });
 
-  test("children are made once for each key, joined once, and told in pages; the verdict said again changes nothing", async () => {
+  test("children are made once per key, joined once, and listed in pages; repeating the verdict changes nothing", async () => {
     const run = await stage.claimed(key, session, "parent");
     const children = [one("a", "child", { n: 1 }), one("b"), one("a")];
     const spawns = [{ ...claimOf(run), children, join: "publish" }];
@@ -101,7 +101,7 @@ describe("by the bare protocol", () => {
     expect(await countOf("publish")).toBe(1);
   });
 
-  test("children of which one's worker is lost and one is cancelled before a worker takes it are joined once", async () => {
+  test("children, one lost with its worker and one cancelled before its claim, are joined once", async () => {
     for (const name of ["piece", "sum"]) await stage.task(name, { grace: 0 });
     const run = await stage.claimed(key, session, "parent");
     const children = ["a", "b", "c"].map((name) => one(name, "piece"));
@@ -136,7 +136,7 @@ describe("by the bare protocol", () => {
     expect(await countOf("sum")).toBe(1);
   });
 
-  test("a chain goes on in the write that ends its run, with key and state", async () => {
+  test("a chain continues in the write that ends its run, with key and state", async () => {
     const { runId } = await stage.server.enqueue("parent", 1, { key: "reader" });
     const { runs } = await stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
     const onward = { continueAs: { payload: 2, state: { from: 1 } } };
@@ -150,7 +150,7 @@ describe("by the bare protocol", () => {
     await stage.poll(key, { session, verdicts: next.map((run) => said(run)) });
   });
 
-  test("what a success cannot go on as fails its attempt, and is not refused when it is said again", async () => {
+  test("a success with an impossible continuation fails its attempt, and is not refused when repeated", async () => {
     for (const [onward, code, state] of [
       [{ join: "nobody" }, "TASK_UNKNOWN", "failed"],
       [{ join: "vaulted" }, "KEY_FORBIDDEN", "failed"],
@@ -169,7 +169,7 @@ describe("by the bare protocol", () => {
     expect([status, body.detail]).toEqual([400, expect.stringMatching(/only a success goes on/)]);
   });
 
-  test("what cannot be is refused whole: nothing of it is made, and a success said with it does not count", async () => {
+  test("an invalid spawn is refused as a whole: no child is made, and a success sent with it does not count", async () => {
     const run = await stage.claimed(key, session, "parent");
     const before = await countOf("child");
     const spawn = async (children: object[], more: object = {}) =>
@@ -207,7 +207,7 @@ describe("by the bare protocol", () => {
     await stage.poll(key, { session, verdicts: [said(run)] });
   });
 
-  test("nobody asks for another's run, under an old fence, or for what never was", async () => {
+  test("requests about another key's run, with an old fence, or about an unknown run are refused", async () => {
     const other = await stage.key("other");
     const theirs = await stage.join(other, { tasks: ["parent"] });
     const run = await stage.claimed(key, session, "again");
@@ -237,7 +237,7 @@ describe("by the bare protocol", () => {
     ).toEqual([]);
   });
 
-  test("a failure says when to try again; the task's own delay and its longest hold", async () => {
+  test("a failure may set the retry delay, within the task's own delay and maximum", async () => {
     for (const [retryAfterMs, leastMs, mostMs] of [
       [30_000, 29_000, 31_000],
       [10, 0, 2_000],
@@ -263,7 +263,7 @@ describe("carillon/worker", () => {
   const ended = (runId: number) =>
     until(`run ${runId} has ended`, async () => (await recordOf(runId)).endedMs !== null);
 
-  test("fans out, joins and chains as in process, with answers cut on their way", async () => {
+  test("fans out, joins and chains as in a process with the store, even if answers are cut off", async () => {
     for (const name of ["resize", "gallery", "count-up"]) await stage.task(name);
     await stage.task("resize-all", { retry: { attempts: 3, delay: 0 } });
     const proxy = await StoreProxy.before(stage.urlOf());
@@ -331,7 +331,7 @@ describe("carillon/worker", () => {
     expect(await countOf("gallery")).toBe(1);
   });
 
-  test("tells its handlers what cannot be, spawns more than one request holds, and carries when to try again", async () => {
+  test("reports invalid requests to handlers, spawns more than one request holds, and sends retry delays", async () => {
     await stage.task("wide");
     await stage.task("later", { retry: { attempts: 2, delay: 0, maxDelay: "1h" } });
     const mine = await start({

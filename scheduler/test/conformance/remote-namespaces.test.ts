@@ -77,14 +77,14 @@ const forged = (): Record<string, Claim> => ({
   "a run that is not there yet, under its own fence": { runId: nobody, fence: theirRun.fence },
 });
 
-describe("a worker key reaches no other namespace", () => {
-  test("every field of a poll is tried here", () => {
+describe("a worker key cannot reach another namespace", () => {
+  test("every field of a poll is tested", () => {
     const fields = Object.keys(pollRequest.shape).filter((name) => name !== "session" && name !== "join");
     expect([...Object.keys(ofClaims), ...ofNone].sort()).toEqual(fields.sort());
   });
 
   test.each(Object.entries(ofClaims))(
-    "by `%s`, alone and beside its own claim",
+    "through `%s`, alone and next to its own claim",
     async (field, { many, part, fill }) => {
       const list = (...claims: Claim[]) => ({
         [field]: many ? claims.map((one) => fill(one)) : fill(claims[0] as Claim),
@@ -114,7 +114,7 @@ describe("a worker key reaches no other namespace", () => {
     },
   );
 
-  test("by asking for work: it is given and told nothing of another's", async () => {
+  test("by requesting runs: it gets no run and no information of another namespace", async () => {
     const { runId } = await stage.server.enqueue("ours/settle");
     const [task] = await stage.rows("select id from $s.task where name = 'ours/settle'");
     const turn = { exceptTaskIds: [], leastPriority: 9, each: 5, afterTaskId: 0 };
@@ -138,7 +138,7 @@ describe("a worker key reaches no other namespace", () => {
     await stage.server.cancel(runId);
   });
 
-  test("by a session: neither polled with, nor left, nor followed, nor joined for its groups", async () => {
+  test("through a session: it cannot poll, end or succeed it, or join for its groups", async () => {
     const name = "thief";
     for (const [request, code] of [
       [{ session: ourSession, want: 1 }, "KEY_FORBIDDEN"],
@@ -157,7 +157,7 @@ describe("a worker key reaches no other namespace", () => {
     await stage.server.cancel(runId);
   });
 
-  test("by what it begins: of a task of another namespace it learns no more than of one that is none", async () => {
+  test("by spawning: a task of another namespace is answered like an unknown task", async () => {
     const told = async (task: string) => {
       const spawns = [{ ...theirRun, children: [{ task, key: "a" }] }];
       const { refused } = await stage.poll(theirs, { session: theirSession, spawns });
@@ -168,7 +168,7 @@ describe("a worker key reaches no other namespace", () => {
     expect(await told("theirs/apart")).toEqual([["KEY_FORBIDDEN", expect.stringContaining("theirs/vault")]]);
   });
 
-  test("the store checks once more: lines and spans of a claim that is another session's are left out", async () => {
+  test("the store checks again: log lines and spans of a claim of another session are omitted", async () => {
     const before = await seen(ourRun.runId);
     const nowMs = Date.now();
     for (const claim of Object.values(forged())) {

@@ -32,7 +32,7 @@ async function lose(session: number, endedMs: number): Promise<void> {
 }
 
 describe("a poll", () => {
-  test("claims, says what was claimed, and takes the verdict", async () => {
+  test("claims, returns the claimed run, and accepts the verdict", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session, "echo", { a: 1 });
     expect(run).toMatchObject({ task: "echo", attempt: 1, payload: { a: 1 }, slotMs: null, key: null });
@@ -52,7 +52,7 @@ describe("a poll", () => {
     ]);
   });
 
-  test("tells of the free places of others, and only for tasks of its own groups", async () => {
+  test("returns the free slots of other workers, and only for tasks of its own groups", async () => {
     const [session, beside] = [
       await stage.join(key, { name: "asks", concurrency: 1 }),
       await stage.join(key, { name: "idle", concurrency: 3, tasks: ["echo", "once"] }),
@@ -66,7 +66,7 @@ describe("a poll", () => {
     for (const one of [session, beside]) await stage.poll(key, { session: one, leave: true });
   });
 
-  test("waits, and is answered when a run is enqueued, not when its time is over", async () => {
+  test("waits, and is answered when a run is enqueued, not when its wait is over", async () => {
     // This poll is for another task; it begins before the second poll and has the same time limit. While it still waits, the time limit of
     // the second poll is not over.
     const aside = await stage.join(key, { tasks: ["patient"] });
@@ -81,7 +81,7 @@ describe("a poll", () => {
     await stage.poll(key, { session, verdicts: runs.map((run) => said(run)), leave: true });
   });
 
-  test("with aheadMs takes what is due soon and says when, else only what is due", async () => {
+  test("with aheadMs claims runs due soon and returns their due time, otherwise only due runs", async () => {
     const session = await stage.join(key);
     await stage.server.enqueue("echo", null, { in: 3_000 });
     expect((await stage.poll(key, { session, want: 5 })).runs).toEqual([]);
@@ -93,7 +93,7 @@ describe("a poll", () => {
     await stage.server.cancel((runs[0] as GivenRun).runId);
   });
 
-  test("that is newer frees the one that waits", async () => {
+  test("ends an earlier poll that is waiting", async () => {
     const session = await stage.join(key);
     const waiting = stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
     await until("it waits", async () => {
@@ -103,7 +103,7 @@ describe("a poll", () => {
     expect((await waiting).runs).toEqual([]);
   });
 
-  test("hears of a cancellation at once, and that a withdrawal of what runs is answered", async () => {
+  test("is notified of a cancellation at once, and a withdrawal of a running run is answered", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     const waiting = stage.poll(key, { session, holds: [run.fence], waitMs: limits.pollWaitMs });
@@ -132,7 +132,7 @@ describe("a poll", () => {
     await stage.server.resume("once");
   });
 
-  test("a failure is tried again as the task says, not as the worker says", async () => {
+  test("a failure is retried as the task says, not as the worker says", async () => {
     const session = await stage.join(key, { tasks: ["echo", "once"] });
     const failed = { outcome: "failed", error: { message: "no \u0000 luck" } };
     const again = await stage.claimed(key, session, "echo");
@@ -150,7 +150,7 @@ describe("a poll", () => {
     });
   });
 
-  test("gives no run of a task that the worker does not name", async () => {
+  test("returns no run of a task that the worker does not list", async () => {
     const session = await stage.join(key, { tasks: ["once"] });
     await stage.poll(key, { session, want: 1 });
     const foreign = await stage.server.enqueue("echo");
@@ -166,7 +166,7 @@ describe("a poll", () => {
   });
 });
 
-test("runs of a task that no live worker of the group names are told to the leader, and go unsaid once one does", async () => {
+test("runs of a task that no live worker of the group lists are reported to the leader, until one does", async () => {
   const lister = await stage.key("lister", ["listed"]);
   await stage.task("named", { group: "listed" });
   await stage.task("unnamed", { group: "listed" });
@@ -201,8 +201,8 @@ test("runs of a task that no live worker of the group names are told to the lead
   await stage.poll(lister, { session, leave: true });
 });
 
-describe("answers that are lost", () => {
-  test("a join that is repeated opens one session", async () => {
+describe("lost answers", () => {
+  test("a repeated join opens one session", async () => {
     const join = { name: "twin", instance: "abc" };
     expect(await stage.join(key, join)).toBe(await stage.join(key, join));
     const { status, body } = await stage.post(key, { join: { ...join, instance: "other" } });
@@ -213,7 +213,7 @@ describe("answers that are lost", () => {
     expect(placed.body.detail).toBe("the name placed is used by a live process: pid 42 on node-7");
   });
 
-  test("claims are given again to one that does not name them, by any server, and not twice to one that does", async () => {
+  test("claims are returned again to a worker that does not list them, by any server, and not to one that does", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     for (const server of [stage.server, stage.second]) {
@@ -239,7 +239,7 @@ describe("answers that are lost", () => {
     expect(await stage.stateOf(run.runId)).toBe("succeeded");
   });
 
-  test("one whose client went in the middle is not lost: what was claimed for it is given later", async () => {
+  test("a poll whose client disconnects loses no run: the claimed run is returned later", async () => {
     const session = await stage.join(key);
     const cut = new AbortController();
     const waiting = stage.post(key, { session, want: 1, waitMs: limits.pollWaitMs }, { signal: cut.signal });
@@ -251,7 +251,7 @@ describe("answers that are lost", () => {
     await stage.poll(key, { session, verdicts: runs.map((run) => said(run)) });
   });
 
-  test("what another server claims for a session that moved on reaches it", async () => {
+  test("a run that another server claims for a session that moved on reaches that session", async () => {
     const session = await stage.join(key);
     await stage.poll(key, { session, want: 1 });
     const runId = await stage.claimedUnheard(session);
@@ -260,7 +260,7 @@ describe("answers that are lost", () => {
     await stage.poll(key, { session, verdicts: runs.map((run) => said(run)) });
   });
 
-  test("the same verdict twice is applied once, and not refused, by any server", async () => {
+  test("a repeated verdict is applied once, and not refused, by any server", async () => {
     const session = await stage.join(key);
     for (const outcome of ["succeeded", "failed", "cancelled", "released"]) {
       const run = await stage.claimed(key, session, "once");
@@ -279,8 +279,8 @@ describe("answers that are lost", () => {
   });
 });
 
-describe("a session that is lost", () => {
-  test("is said so, and what was not taken back moves to the one that follows", async () => {
+describe("a lost session", () => {
+  test("is reported as lost, and claims that were not taken back move to its successor", async () => {
     const name = "comes-back";
     const session = await stage.join(key, { name });
     const run = await stage.claimed(key, session, "patient");
@@ -299,7 +299,7 @@ describe("a session that is lost", () => {
     expect([stolen.status, stolen.body.code]).toEqual([403, "KEY_FORBIDDEN"]);
   });
 
-  test("a verdict of what was taken back is refused, recorded and changes nothing", async () => {
+  test("has its verdict on a reclaimed run refused, recorded and not applied", async () => {
     for (const [name, endedMs] of [
       ["late", Date.now() + 60_000],
       ["never", 1],
@@ -318,8 +318,8 @@ describe("a session that is lost", () => {
   });
 });
 
-describe("a rogue", () => {
-  test("without a key, with an unknown or a revoked one gets nowhere", async () => {
+describe("a malicious client", () => {
+  test("without a key, or with an unknown or revoked one, is refused", async () => {
     const revoked = await stage.key("gone");
     const session = await stage.join(revoked);
     await stage.store.workers.revokeKey("gone", { author: "test", reason: "", nowMs: Date.now() });
@@ -333,7 +333,7 @@ describe("a rogue", () => {
     expect((await fetch(`${stage.urlOf()}/v1/worker/poll/contract`)).status).toBe(401);
   });
 
-  test("that tries key after key is turned away by its address; good workers beside it are not, known or new", async () => {
+  test("that tries many keys is blocked by its address, but valid workers at that address are not, old or new", async () => {
     const proxied = await stage.serve({ behindProxy: true });
     const from = async (address: string, one: string, body: object = {}) => {
       const headers = { authorization: `Bearer ${one}`, "content-type": "application/json" };
@@ -365,7 +365,7 @@ describe("a rogue", () => {
     expect(faked.status).toBe(401);
   });
 
-  test("with another's session, group, run or fence is refused, and so is what never was", async () => {
+  test("that sends another's session, group, run or fence, or an unknown one, is refused", async () => {
     const [mine, theirs] = [await stage.join(key), await stage.join(other)];
     const run = await stage.claimed(key, mine);
     expect(await stage.post(other, { session: mine })).toMatchObject({ status: 403, body: { code: "KEY_FORBIDDEN" } });
@@ -396,7 +396,7 @@ describe("a rogue", () => {
     expect((await stage.post(key, { session: 999_999 })).body.code).toBe("SESSION_LOST");
   });
 
-  test("with what the contract does not have is told which", async () => {
+  test("that violates the contract gets an error naming the field", async () => {
     const session = await stage.join(key);
     for (const [body, what] of [
       [{ session, wants: 1 }, /wants/],
@@ -423,7 +423,7 @@ describe("a rogue", () => {
     expect(((await text.json()) as { code: string }).code).toBe("REQUEST_INVALID");
   });
 
-  test("with a result that is too large has done its run, without a result", async () => {
+  test("that sends a result above the size limit has completed its run, without a result", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     const result = "x".repeat(limits.payloadBytes + 1);

@@ -41,7 +41,7 @@ async function make(name: string, tasks: Record<string, (run: Run) => unknown>, 
   return one.start();
 }
 
-test("what is addressed to a session reaches it and no other, whether its poll waits or not, at any server", async () => {
+test("a run addressed to a session reaches only that session, whether its poll waits or not, at any server", async () => {
   const chosen = await stage.join(key, { name: "chosen" });
   const another = await stage.join(key);
   const waiting = stage.poll(key, { session: chosen, want: 2, waitMs: limits.pollWaitMs });
@@ -63,7 +63,7 @@ test("what is addressed to a session reaches it and no other, whether its poll w
   for (const session of [chosen, another]) await stage.poll(key, { session, leave: true });
 });
 
-test("a group's limit holds for remote workers, at every server, and the next begins as soon as one has ended", async () => {
+test("a group's limit holds for remote workers, at every server, and the next run begins as soon as one ends", async () => {
   await stage.task("few", { group: "few" });
   await stage.server.limitGroup("few", 2);
   const own = await stage.key("few", ["few"]);
@@ -82,7 +82,7 @@ test("a group's limit holds for remote workers, at every server, and the next be
   await stage.server.limitGroup("few", null);
 });
 
-test("what is addressed to one that stops, and not claimed, goes to others", async () => {
+test("unclaimed runs addressed to a stopping worker go to other workers", async () => {
   const tasks = ["loaded"];
   const stopping = await stage.join(key, { name: "stopping", tasks, concurrency: 1 });
   const runId = await enqueue("loaded");
@@ -95,7 +95,7 @@ test("what is addressed to one that stops, and not claimed, goes to others", asy
   await stage.poll(key, { session: stopping, leave: true });
 });
 
-test("a run is addressed only to a worker that names its task, and its parts say which they are", async () => {
+test("a run is addressed only to a worker that lists its task, and each shard reports its index", async () => {
   const seen: Run["shard"][] = [];
   const part = (run: Run) => void seen.push(run.shard);
   const other = await stage.join(key, { name: "other", tasks: ["young"] });
@@ -108,7 +108,7 @@ test("a run is addressed only to a worker that names its task, and its parts say
   await Promise.all([one.stop(), two.stop()]);
 });
 
-test("tasks take turns: a run behind thousands of older ones of another task does not wait for them", async () => {
+test("fairness between tasks: a run behind thousands of another task's older runs does not wait for them", async () => {
   const { taskId, groupId } = await stage.store.tasks.byName("old");
   const nowMs = Date.now();
   await stage.rows(
@@ -137,7 +137,7 @@ test("tasks take turns: a run behind thousands of older ones of another task doe
   await stopped;
 });
 
-test("a run that was cut short by its worker's stop waits for a decision where its task asks for one", async () => {
+test("a run interrupted by its worker's stop waits for a decision with onWorkerLost: ask", async () => {
   const session = await stage.join(key, { tasks: ["asks"] });
   const run = await stage.claimed(key, session, "asks");
   const verdicts = [said(run, { outcome: "stopped" })];
@@ -150,7 +150,7 @@ test("a run that was cut short by its worker's stop waits for a decision where i
   await stage.poll(key, { session, verdicts: [said(runs[0] as GivenRun)], leave: true });
 });
 
-test("what a run had kept is handed on to another worker", async () => {
+test("the saved state of a run is passed on to another worker", async () => {
   const session = await stage.join(key, { name: "first", tasks: ["reads"] });
   const run = await stage.claimed(key, session, "reads");
   // A process with the store saves the state in the same way.

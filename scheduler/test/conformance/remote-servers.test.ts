@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 describe("several servers behind one address", () => {
-  test("what another one was told is over is forgotten: it hides no claim whose answer was lost", async () => {
+  test("a claim that another server ended is forgotten, and hides no claim whose answer was lost", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     await stage.poll(key, { session, verdicts: [said(run)] }, stage.second);
@@ -33,7 +33,7 @@ describe("several servers behind one address", () => {
     await stage.poll(key, { session, leave: true });
   });
 
-  test("a verdict that another one has heard is said again to the one that gave the claim, and not refused", async () => {
+  test("a verdict that another server applied can be repeated to the claiming server, and is not refused", async () => {
     const session = await stage.join(key);
     for (const outcome of ["succeeded", "failed", "cancelled", "released"]) {
       const run = await stage.claimed(key, session);
@@ -46,7 +46,7 @@ describe("several servers behind one address", () => {
     await stage.poll(key, { session, leave: true });
   });
 
-  test("a claim that its worker speaks of is not given to it again", async () => {
+  test("a claim that its worker reports on is not returned to it again", async () => {
     const session = await stage.join(key);
     await stage.poll(key, { session }, stage.second);
     const run = await stage.claimed(key, session);
@@ -60,8 +60,8 @@ describe("several servers behind one address", () => {
   });
 });
 
-describe("a rogue with a key", () => {
-  test("moves no claims of a process that has the store itself", async () => {
+describe("a malicious client with a key", () => {
+  test("cannot take over claims of a process with the store", async () => {
     const node = await stage.rows<{ id: number }>(
       "select id from $s.session where key_id is null and ended_ms is null order by id limit 1",
     );
@@ -77,7 +77,7 @@ describe("a rogue with a key", () => {
     expect(row?.session_id).toBe(former);
   });
 
-  test("keeps no session of another key alive", async () => {
+  test("cannot keep another key's session alive", async () => {
     const session = await stage.join(key, { timeoutMs: 1_500 });
     const beats = async () =>
       (await stage.rows<{ beat: number }>("select beat from $s.session where id = $1", [session]))[0]?.beat;
@@ -90,8 +90,8 @@ describe("a rogue with a key", () => {
   });
 });
 
-describe("what cannot be kept", () => {
-  test("is refused by itself, and the verdict beside it holds", async () => {
+describe("values that cannot be stored", () => {
+  test("are refused separately, and the verdict next to them is applied", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     const { runId, fence } = run;
@@ -117,7 +117,7 @@ describe("what cannot be kept", () => {
     ]);
   });
 
-  test("a verdict on a claim that the server did not give out ends it, however long ago it says that was", async () => {
+  test("a verdict on another server's claim ends it, however long ago its stated end time is", async () => {
     const session = await stage.join(key);
     const { runId, fence } = await stage.claimed(key, session);
     await stage.poll(key, { session }, stage.second);

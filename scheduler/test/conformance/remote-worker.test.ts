@@ -47,7 +47,7 @@ const untilAborted = (run: Run) =>
   new Promise((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason)));
 
 describe("a worker without a store", () => {
-  test("has the runs of its task's schedules, each with what is its own", async () => {
+  test("gets the runs of its task's schedules, each with its own slot and payload", async () => {
     await stage.task("digest", { timeout: "1m" });
     const seen: unknown[] = [];
     const one = make({ concurrency: 1 }).task("digest", (run, payload) => {
@@ -75,7 +75,7 @@ describe("a worker without a store", () => {
     await one.stop();
   });
 
-  test("runs what it has handlers for, with the same Run as in process", async () => {
+  test("runs the tasks it has handlers for, with the same Run object as in a process with the store", async () => {
     const seen: unknown[] = [];
     const one = make({ name: "remote-1", labels: { zone: "eu" } })
       .task("echo", (run, payload) => {
@@ -133,7 +133,7 @@ describe("a worker without a store", () => {
     expect(left).not.toContain("remote-1");
   });
 
-  test("what a handler throws is its own failure, also with the code of a worker that stops", async () => {
+  test("an error thrown by a handler fails the run, even with the code of a stopping worker", async () => {
     const one = make().task("flaky", () => {
       throw new CarillonError("STOPPED", "this Carillon has been stopped");
     });
@@ -148,7 +148,7 @@ describe("a worker without a store", () => {
     await one.stop();
   });
 
-  test("with a clock that is an hour off starts each run when it is due by the store's", async () => {
+  test("with a clock an hour off starts each run when it is due by the store's clock", async () => {
     const realNow = Date.now;
     for (const offMs of [3_600_000, -3_600_000]) {
       Date.now = () => realNow() + offMs;
@@ -174,7 +174,7 @@ describe("a worker without a store", () => {
     }
   });
 
-  test("that stops finishes what runs, gives back the rest, and repeats nothing", async () => {
+  test("that stops finishes running runs, releases the others, and repeats nothing", async () => {
     const starts: number[] = [];
     const held: Run[] = [];
     let release = (): void => undefined;
@@ -207,7 +207,7 @@ describe("a worker without a store", () => {
     await Promise.all(records.map(({ state, runId }) => (state === "ready" ? stage.server.cancel(runId) : null)));
   });
 
-  test("goes on at another server when one hangs or answers are cut, and nothing runs twice", async () => {
+  test("continues at another server when one hangs or answers are cut off, and nothing runs twice", async () => {
     const proxy = await StoreProxy.before(stage.urlOf());
     const starts: number[] = [];
     const one = make({
@@ -234,7 +234,7 @@ describe("a worker without a store", () => {
     expect(new Set(states)).toEqual(new Set(["succeeded"]));
   });
 
-  test("whose session was ended comes back with what it still has", async () => {
+  test("whose session was ended rejoins with the claims it still has", async () => {
     let aborted = 0;
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => {
@@ -261,8 +261,8 @@ describe("a worker without a store", () => {
   });
 });
 
-describe("a worker that cannot begin", () => {
-  test("says why", async () => {
+describe("a worker that cannot start", () => {
+  test("reports the reason", async () => {
     expect(() => worker({ key })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
     expect(() => worker({ server: stage.urlOf(), key, claimAhead: "1h" })).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID" }),
@@ -292,7 +292,7 @@ describe("a worker that cannot begin", () => {
     await expect(nobody.start()).rejects.toMatchObject({ code: "SERVER_UNREACHABLE" });
   });
 
-  test("a server that cannot listen says so, and refuses an address that others reach without a proxy", async () => {
+  test("a server that cannot listen reports it, and refuses a publicly reachable address without a proxy", async () => {
     const taken: Server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => taken.once("listening", resolve));
     const { port } = taken.address() as { port: number };
@@ -323,7 +323,7 @@ describe("a worker that cannot begin", () => {
     );
   });
 
-  test("a key's name is taken once, and revoking what is not there says so", async () => {
+  test("a key's name can be used once, and revoking an unknown key is an error", async () => {
     await expect(stage.key("mine")).rejects.toMatchObject({ code: "KEY_NAME_TAKEN" });
     await expect(stage.store.workers.revokeKey("none", { author: "test", reason: "", nowMs: 1 })).rejects.toMatchObject(
       { code: "KEY_NAME_UNKNOWN" },
@@ -333,7 +333,7 @@ describe("a worker that cannot begin", () => {
   });
 });
 
-test("a worker whose key is revoked stops what it runs, and itself, and says why", async () => {
+test("a worker whose key is revoked stops its runs and itself, and logs the reason", async () => {
   const { log, lines } = recordingLog();
   await stage.task("guarded", { onWorkerLost: "fail" });
   let told: unknown;
@@ -361,7 +361,7 @@ test("a worker whose key is revoked stops what it runs, and itself, and says why
   await one.stop();
 });
 
-test("a server gives nothing that its worker had from another one, and is through with", async () => {
+test("a server does not return runs that its worker got from another server and has finished", async () => {
   const session = await stage.join(key, { tasks: ["echo"] });
   const other = stage.servers[1];
   for (const payload of ["one", "two"]) await enqueue("echo", payload);

@@ -10,7 +10,7 @@ describe.each(everyPostgres())("replacing on $title", ({ url }) => {
   const live = async () =>
     (await database.query(`select id::int, payload, key from ${schema}.run order by id`)).rows as object[];
 
-  test("a waiting run ends as skipped, and the new one has its key, with its own payload, time and priority", async () => {
+  test("a waiting run ends as skipped, and the new run has its key, with its own payload, time and priority", async () => {
     const tower = make({ worker: false });
     tower.task("a", {}, () => undefined);
     await tower.start();
@@ -33,7 +33,7 @@ describe.each(everyPostgres())("replacing on $title", ({ url }) => {
     expect(await third.status()).toMatchObject({ state: "paused", payload: 4 });
   });
 
-  test("what has begun, and what waits for a further try, is not replaced", async () => {
+  test("a run that has started, or that waits for another attempt, is not replaced", async () => {
     const tower = make();
     let end: (how: "throws" | "returns") => void = () => undefined;
     const ran: unknown[] = [];
@@ -72,7 +72,7 @@ describe.each(everyPostgres())("replacing on $title", ({ url }) => {
     expect([(await waiting.status()).state, (await later.status()).state]).toEqual(["ready", "held"]);
   });
 
-  test("of many at once exactly one run is left, each other one is accounted for", async () => {
+  test("of many concurrent runs exactly one is left, and every other one is accounted for", async () => {
     const towers = [make({ worker: false }), make({ worker: false })];
     for (const tower of towers) tower.task("a", {}, () => undefined);
     await Promise.all(towers.map((tower) => tower.start()));
@@ -91,7 +91,7 @@ describe.each(everyPostgres())("replacing on $title", ({ url }) => {
     expect(new Set(skipped?.items.map(({ runId }) => runId))).toEqual(new Set(replaced));
   });
 
-  test("in the caller's transaction it happens at the commit, or not at all", async () => {
+  test("in the caller's transaction it takes effect at the commit, or not at all", async () => {
     const tower = make({ worker: false });
     tower.task("a", {}, () => undefined);
     await tower.start();
@@ -127,7 +127,7 @@ describe.each(everyPostgres())("replacing on $title", ({ url }) => {
     }
   });
 
-  test("refuses what it does not know, and a replacement without a key", async () => {
+  test("refuses unknown options, and a replacement without a key", async () => {
     const tower = make({ worker: false });
     tower.task("a", {}, () => undefined);
     for (const options of [{ ifKeyTaken: "replace" }, { key: "k", ifKeyTaken: "agian" }])

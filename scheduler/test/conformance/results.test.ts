@@ -17,7 +17,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
     return make();
   }
 
-  test("come to another process, as JSON has them; a second enqueue with the key is given the same", async () => {
+  test("reach another process as JSON represents them; a second enqueue with the key gets the same result", async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -45,7 +45,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
     expect(JSON.stringify(first)).toBe(JSON.stringify({ runId: first.runId, created: true }));
   });
 
-  test("of what did not succeed are errors that say how it ended", async () => {
+  test("of unsuccessful runs are errors that say how the run ended", async () => {
     const producer = await pair((tower) => {
       tower.task("broken", { retry: 2 }, () => {
         throw new RangeError("the ledger is closed");
@@ -81,7 +81,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
     await expect(retried.result()).rejects.toMatchObject({ code: "RUN_FAILED" });
   });
 
-  test("of a run that another one of its task kept away say so", async () => {
+  test("of a run skipped because of another run of its task say so", async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -95,13 +95,13 @@ describe.each(everyPostgres())("results on $title", (server) => {
     expect(await first.result()).toBe(null);
   });
 
-  test("of a task that keeps none of its successes end the wait with an error that says so", async () => {
+  test("of a task that does not keep successes end the wait with an error that says so", async () => {
     const producer = await pair((tower) => tower.task("light", { history: "failures" }, () => 1));
     const ahead = await producer.enqueue("light", undefined, { in: 300 });
     await expect(ahead.result()).rejects.toMatchObject({ code: "RESULT_UNKEPT" });
   });
 
-  test("are waited for no longer than the process goes on", async () => {
+  test("are awaited only until the process stops", async () => {
     const producer = await pair((tower) => tower.task("later", {}, () => 1));
     const later = await producer.enqueue("later", undefined, { in: "1h" });
     const told = expect(later.result()).rejects.toMatchObject({ code: "STOPPED" });
@@ -111,7 +111,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
     await expect(later.result()).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  test("of thousands come to whoever waits for each", async () => {
+  test("of thousands of runs reach the caller that awaits each", async () => {
     const producer = await pair((tower) => tower.task("twice", {}, (_, n: number) => n * 2));
     const handles = await Promise.all(Array.from({ length: 2_500 }, (_, n) => producer.enqueue("twice", n)));
     const results = await Promise.all(handles.map((handle: RunHandle) => handle.result()));
@@ -119,7 +119,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
     expect(await rows("select from $s.awaited")).toEqual([]);
   });
 
-  test("lists come page by page, by task, state and time", async () => {
+  test("lists are returned page by page, by task, state and time", async () => {
     const producer = await pair((tower) => {
       tower.task("done", {}, () => 1);
       tower.task("later", {}, () => 1);
@@ -153,8 +153,8 @@ describe.each(everyPostgres())("results on $title", (server) => {
   }
 });
 
-describe.each(everyPostgres())("ends on $title", (server) => {
-  test("are told by a signal to those who wait for them, and of no other run", async () => {
+describe.each(everyPostgres())("run ends on $title", (server) => {
+  test("are signalled to the callers that await them, and for no other run", async () => {
     const stage = await openStage(server);
     try {
       const { runs, claims, signals } = stage.store;

@@ -12,8 +12,8 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-describe("what is revoked elsewhere", () => {
-  test("is no key at a server that knew it a moment ago, and gets no secret there at all", async () => {
+describe("a key revoked on another server", () => {
+  test("is refused at once by a server that had cached it, and gets no secret there", async () => {
     const key = await stage.key("leaked");
     await stage.task("echo");
     const session = await stage.join(key);
@@ -35,7 +35,7 @@ describe("what is revoked elsewhere", () => {
     await until("the key is refused", async () => (await asked()).status === 401);
   });
 
-  test("a key that has expired is refused, and within a minute revoked with its sessions", async () => {
+  test("that has expired is refused, and within a minute revoked with its sessions", async () => {
     const { workers } = stage.store;
     const api = stage.client("admin");
     const { expires, secret } = await api.createWorkerKey({ name: "brief", expiresIn: 2_000 });
@@ -59,7 +59,7 @@ describe("what is revoked elsewhere", () => {
     });
   });
 
-  test("by a worker key: every poll is answered 401 from then on, also one that waits, at every server, however often", async () => {
+  test("for workers: every later poll is answered with 401, also a waiting one, at every server, at any frequency", async () => {
     const key = await stage.key("lost");
     const session = await stage.join(key);
     const other = await stage.join(key);
@@ -79,7 +79,7 @@ describe("what is revoked elsewhere", () => {
     expect(words(await stage.post(key, { join: { name: "lost", former: session } }))).toEqual(refused);
   });
 
-  test("by a worker key, and no signal came: a poll that finds its session ended is told of the key", async () => {
+  test("for workers, without a signal: a poll that finds its session ended gets KEY_UNKNOWN", async () => {
     const key = await stage.key("unsaid");
     const session = await stage.join(key, { timeoutMs: 1_500 });
     const waiting = stage.post(key, { session, waitMs: limits.pollWaitMs });
@@ -90,7 +90,7 @@ describe("what is revoked elsewhere", () => {
     expect(await waiting).toMatchObject({ status: 401, body: { code: "KEY_UNKNOWN" } });
   });
 
-  test("is followed no more: its stream ends", async () => {
+  test("ends the event stream opened with it", async () => {
     const made = await stage.client("viewer").createToken({ name: "leaked" });
     const response = await fetch(`${stage.urlOf(stage.second)}/v1/events`, {
       headers: { authorization: `Bearer ${made.secret}` },

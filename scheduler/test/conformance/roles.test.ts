@@ -10,7 +10,7 @@ import type { Store } from "../../src/store/store.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { complaints, dayMs, numbers, recordingLog, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("a role that owns the schema and one that works, on $title", (server) => {
+describe.each(everyPostgres())("separate owner and working roles of the schema, on $title", (server) => {
   const sql = new pg.Pool({ connectionString: server.url, types: numbers });
   const stores: Store[] = [];
   let schema: string;
@@ -47,7 +47,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
   });
   afterAll(() => sql.end());
 
-  it("the working role does all the work of a node, and changes nothing of the schema", async () => {
+  it("the working role does all the work of a node, and cannot change the schema", async () => {
     await expect(open(worker)).rejects.toMatchObject({ code: "STORE_REFUSED" });
     await open(owner);
     await grantWork(as(owner), schema, worker);
@@ -85,7 +85,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     await client.end();
   });
 
-  it("doctor finds what the working role lacks rights on, sequences too", async () => {
+  it("doctor finds the missing rights of the working role, including those on sequences", async () => {
     await open(owner);
     await grantWork(as(owner), schema, worker);
     const lacking = async (role: string) => (await inspectPostgres(as(role), schema)).cluster?.rightsLacking;
@@ -96,7 +96,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     expect(await lacking(worker)).not.toContain("orders");
   });
 
-  it("tables and partitions that the owner makes later are open to it as well", async () => {
+  it("later tables and partitions of the owner are accessible to the working role", async () => {
     const store = await open(owner);
     await grantWork(as(owner), schema, worker);
     const { ms: nowMs } = await store.clock();
@@ -108,7 +108,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     await client.end();
   });
 
-  it("it warns at its start when few days are left, and is refused when today's are missing; the owner makes them", async () => {
+  it("the working role warns on start if few days are left, and is refused without today's; the owner adds them", async () => {
     const own = await open(owner);
     await grantWork(as(owner), schema, worker);
     const { ms: nowMs } = await own.clock();
@@ -143,7 +143,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     expect(await warned()).toEqual([]);
   });
 
-  it("what is old stays until the owner drops it, and is told of when that is late", async () => {
+  it("old partitions stay until the owner drops them, with a warning when that is overdue", async () => {
     const own = await open(owner);
     await grantWork(as(owner), schema, worker);
     const { log, lines } = recordingLog();
@@ -158,7 +158,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     expect((await own.history.rotate(nowMs, 30 * dayMs)).dropped).toContain(old);
   });
 
-  it("a schema that is older is refused by its code, with the role that can migrate it", async () => {
+  it("an older schema is refused with a code, naming the role that can migrate it", async () => {
     await open(owner);
     await grantWork(as(owner), schema, worker);
     await sql.query(`delete from ${schema}.migration where number > 27`);
@@ -168,7 +168,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     });
   });
 
-  it("rights are granted by the owner alone, and to a role that there is", async () => {
+  it("rights are granted by the owner only, and to an existing role only", async () => {
     await open(owner);
     await expect(grantWork(as(owner), schema, "nobody_at_all")).rejects.toMatchObject({
       code: "STORE_REFUSED",

@@ -29,7 +29,7 @@ afterAll(async () => {
   await sql.end();
 });
 
-it("nodes are restarted one after the other, on a schema that is newer by then: every slot once, none tried twice", async () => {
+it("nodes restarted one after the other on a newer schema: every slot runs once, none is attempted twice", async () => {
   let [one, two] = [await start(), await start()];
   await until("slots fire", () => began.length > 5, patienceMs);
   // Simulates a migration of a later version whose schema this code may still use.

@@ -11,7 +11,7 @@ import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
 /** Tests two routers that address runs concurrently, as happens right after a change of leaders or while a follower stands in. */
-describe.each(everyPostgres())("two routers at once, on $title", (server) => {
+describe.each(everyPostgres())("two concurrent routers, on $title", (server) => {
   let stage: Stage;
   let routers: Router[];
   /** The addresses that the store accepted, in the order of its replies. */
@@ -51,7 +51,7 @@ describe.each(everyPostgres())("two routers at once, on $title", (server) => {
   };
 
   it.each(["round-robin", "least-recently-used"] as const)(
-    "%s: each worker that stays has one turn in each round, while others come and go",
+    "%s: each staying worker gets one run per round, while other workers come and go",
     async (route) => {
       const rounds = 15;
       const ended: number[] = [];

@@ -71,7 +71,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     };
   }
 
-  it("round-robin: in turn; a label, a pin: only there", async () => {
+  it("round-robin: in turn; a label or a pin: only on matching workers", async () => {
     const ring = await three({ route: "round-robin" });
     for (let i = 0; i < 6; i++) {
       await ring.enqueue(i);
@@ -99,7 +99,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     }
   });
 
-  it("hash: a key has one home, which goes over when it leaves; sticky stays", async () => {
+  it("hash: a key has one worker, and moves when that worker leaves; sticky: it stays", async () => {
     const hashed = await three({ route: { hash: "key" } });
     for (let i = 0; i < 30; i++) await hashed.enqueue(i, `k${i % 6}`);
     await waitFor("all run", () => hashed.begun.length === 30);
@@ -114,7 +114,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     expect(hashed.begun.slice(30).some((one) => one.node === node)).toBe(false);
   });
 
-  it("any: whoever asks first, so that of more than one can start all have some; one that left has none", async () => {
+  it("any: the first worker to claim, so that all get some runs of a large number; a worker that left gets none", async () => {
     const any = await three({}, () => new Promise((resolve) => setTimeout(resolve, 50)));
     let sent = 0;
     /**
@@ -138,7 +138,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     expect(any.nodes().slice(before)).not.toContain(2);
   });
 
-  it("broadcast: each worker once; shards: each part once, spread evenly", async () => {
+  it("broadcast: each worker once; shards: each shard once, spread evenly", async () => {
     const all = await three({ route: "broadcast" });
     await all.enqueue(1);
     await waitFor("each has it", () => all.begun.length === 3);
@@ -167,7 +167,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     expect(parts.nodes().sort()).toEqual([0, 0, 1, 1, 2, 2]);
   });
 
-  it("by worker: never more than n at once on one, and all of them run", async () => {
+  it("perWorker: never more than n at once on one worker, and all runs execute", async () => {
     const atOnce = new Map<string, number>();
     let most = 0;
     const limited = await three({ limit: { perWorker: 2 } }, async ({ node }) => {
@@ -182,7 +182,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     expect(new Set(limited.nodes()).size).toBe(3);
   });
 
-  it("a rate lets through what it says and wakes by itself for the next", async () => {
+  it("a rate admits its limit, and wakes by itself for the next run", async () => {
     const rated = await three({ rate: { limit: 2, per: "500ms" } });
     for (let i = 0; i < 8; i++) await rated.enqueue(i);
     const claimed = () =>
@@ -196,7 +196,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     expect((times.at(-1) as number) - (times[0] as number)).toBeGreaterThan(1_300);
   });
 
-  it("what waits for a worker runs when it comes, and its unclaimed runs go on elsewhere when it stops", async () => {
+  it("a run that waits for a worker runs when it joins, and its unclaimed runs move when it stops", async () => {
     const waits = await three({ route: { pin: `w3-${names + 1}` } });
     await waits.enqueue(1);
     await waitFor("the leader is told that nobody can take it", async () => {

@@ -12,7 +12,7 @@ import {
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("directed runs on $title", (server) => {
+describe.each(everyPostgres())("addressed runs on $title", (server) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage(server);
@@ -95,7 +95,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     });
   });
 
-  it("what its addressee has no place for goes to another, also from behind many that wait for theirs", async () => {
+  it("a run its addressee has no slot for goes to another worker, even from behind many that must wait", async () => {
     const addressee = await stage.session("worker");
     const pinned = await routed({ route: { pin: "n" } });
     const movable = await routed();
@@ -160,7 +160,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     );
   });
 
-  it("nothing is addressed to who ended or drains, also when both happen at once", async () => {
+  it("no run is addressed to an ended or draining session, even if both happen at once", async () => {
     const task = await routed();
     const runId = await stage.enqueue(task);
     const gone = await stage.session("worker");
@@ -173,7 +173,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     }
   });
 
-  it("choices that were made without the last turn are refused as a whole, so that they are made again", async () => {
+  it("routing choices based on an outdated turn are refused as a whole, so that they are repeated", async () => {
     const task = await routed({ route: "round-robin" });
     const addressee = await stage.session("worker");
     const runIds = [await stage.enqueue(task), await stage.enqueue(task), await stage.enqueue(task)];
@@ -196,7 +196,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     expect(last).toEqual({ addressed: new Set([third]), overtaken: new Set() });
   });
 
-  it("pinned and hashed runs wait for theirs, however late; the others go to another", async () => {
+  it("pinned, hashed and sticky runs wait for their worker, however late; other runs go to another worker", async () => {
     const addressee = await stage.session("worker");
     for (const [route, back] of [
       [{ pin: "x" }, false],
@@ -213,7 +213,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     }
   });
 
-  it("every part has the inputs and the beginning of the whole, and goes on as that part", async () => {
+  it("every shard has the inputs and the root of the whole run, and continues as that shard", async () => {
     const session = await stage.session("worker");
     const first = await stage.task("whole", { group: "whole" });
     const task = await routed({ route: { shards: 3 }, after: "whole" });
@@ -237,7 +237,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     expect(await claimed()).toMatchObject([{ shard: [1, 3] }]);
   });
 
-  it("a join waits for every part of a child", async () => {
+  it("a join waits for every shard of a child", async () => {
     const session = await stage.session("worker");
     const parent = await stage.task("splits", { group: "splits" });
     const join = await stage.task("joins", { group: "joins" });
@@ -261,7 +261,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     expect(await stage.store.flow.inputs({ runId: joining.runId })).toMatchObject([{ key: "c", runId: child?.runId }]);
   });
 
-  it("a run is split once: its parts are runs of their own, each told which it is", async () => {
+  it("a run is split once: its shards are separate runs, each with its index", async () => {
     const task = await routed({ route: { shards: 3 } });
     const runId = await stage.enqueue(task, { payload: '{"a":1}', key: "once" });
     await stage.store.routes.split(runId, 3, null);
@@ -283,7 +283,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     );
   });
 
-  it("parts that nobody has claimed are spread anew when workers come", async () => {
+  it("unclaimed shards are spread again when workers join", async () => {
     const task = await routed({ route: { shards: 4 } });
     const runId = await stage.enqueue(task);
     await stage.store.routes.split(runId, 4, null);

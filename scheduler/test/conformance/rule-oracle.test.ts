@@ -66,7 +66,7 @@ function compare(
 /** The tests take several minutes, on a busy machine many more. */
 const timeout = rounds(240_000, 7_200_000);
 
-describe(`rules against dateutil, seed ${seed}`, () => {
+describe(`rules compared with dateutil, seed ${seed}`, () => {
   const batches = rounds(1, 80);
   it(`gives the local times of ${batches * batch} rules`, { timeout }, async () => {
     let compared = 0;

@@ -54,7 +54,7 @@ describe.each(everyPostgres())("events of a run on $title", ({ url }) => {
     expect(seen.filter((one) => one.startsWith("claimed"))).toEqual(["claimed 1", "claimed 2"]);
   });
 
-  test("an ended run tells its log and its end; an aborted signal, or the end of its process, ends the events of one that goes on", async () => {
+  test("an ended run yields its log and its end; an abort, or the end of its process, ends a live run's events", async () => {
     const [producer, worker] = [make({ worker: false }), make()];
     producer.task("later", {}, () => undefined);
     worker.task("a", {}, (run) => run.log.info("here"));

@@ -146,7 +146,7 @@ const cases: [string, Given<"listRuns">][] = [
   ["a group that the task is in", { group: "narrow", task: "few/b" }],
 ];
 
-describe("runs are listed by", () => {
+describe("listing runs by", () => {
   test.each(cases)("%s: each match once, in the order of the list, and nothing else", async (_, given) => {
     const asked = { ...given, state: given.state ?? [...everything] };
     const wanted = expected(asked);
@@ -193,11 +193,11 @@ describe("runs are listed by", () => {
     ["a label that no run has", { label: ["customer:none"] }],
     ["two labels that no run has together", { label: ["region:eu", "customer:43"] }],
     ["a source that no run of the task has", { task: "lone", source: "join" as const }],
-  ])("%s: none", async (_, given) => {
+  ])("%s: no match", async (_, given) => {
     expect((await walk(api, given)).runs).toEqual([]);
   });
 
-  test("what few runs match: a request reads a limited number of runs, and the next one goes on", async () => {
+  test("rare matches: a request reads a limited number of runs, and the next one continues", async () => {
     const older = 25_000;
     const page = await api.listRuns({ source: "join", state: [...everything] });
     expect(page).toEqual({ items: [], next: null });
@@ -214,7 +214,7 @@ describe("runs are listed by", () => {
     await stage.rows("delete from $s.run_history where id >= 9000000");
   });
 
-  test("labels: what few runs have is found at once, however many runs lie before it", async () => {
+  test("labels: a rare label is found at once, however many runs precede it", async () => {
     const older = 25_000;
     await stage.rows(
       `insert into $s.run_history (id, due_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source, labels)
@@ -230,7 +230,7 @@ describe("runs are listed by", () => {
     await stage.rows("delete from $s.run_history where id >= 9000000");
   });
 
-  test("labels that cannot be are refused", async () => {
+  test("invalid labels are refused", async () => {
     const refused = { code: "OPTION_INVALID" };
     await expect(api.listRuns({ label: ["a:1", "a:2"] })).rejects.toMatchObject({ ...refused, path: "label" });
     await expect(api.listRuns({ label: ["no name:1"] })).rejects.toMatchObject(refused);
@@ -248,7 +248,7 @@ describe("runs are listed by", () => {
     await expect(stage.server.runs.list({ group: 5 as never })).rejects.toMatchObject({ path: "group" });
   });
 
-  test("one who sees a namespace alone: its runs, and no others", async () => {
+  test("a user limited to a namespace: its runs, and no others", async () => {
     const theirs = stage.clientOf(await stage.token("viewer", { where: ["few"] }));
     const all = { state: [...everything], limit: 200 };
     expect((await walk(theirs, all)).runs).toEqual(expected({ namespace: "few" }));

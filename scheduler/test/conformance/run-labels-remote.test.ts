@@ -6,7 +6,7 @@ import { recordingLog, until } from "../support/store-stage.ts";
 
 const labels = { customer: "42", region: "eu" };
 
-describe("labels of a run, by the API", () => {
+describe("labels of a run, over the API", () => {
   const stage = new ApiStage();
   beforeAll(async () => {
     await stage.open();
@@ -14,7 +14,7 @@ describe("labels of a run, by the API", () => {
   });
   afterAll(() => stage.close());
 
-  test("are given, shown, and narrow lists and operations", async () => {
+  test("are set, shown, and filter lists and operations", async () => {
     const { run } = await stage.client("operator").runTask({ task: "work", labels });
     expect(await stage.client("viewer").getRun({ run })).toMatchObject({ labels: { ...labels, team: "billing" } });
     const { runs } = await stage.client("operator").enqueueRuns({ runs: [{ task: "work", labels }, { task: "work" }] });
@@ -36,7 +36,7 @@ describe("labels of a run, by the API", () => {
   });
 });
 
-describe("labels of a run, at a worker without a store", () => {
+describe("labels of a run, on a worker without a store", () => {
   const stage = new RemoteStage();
   let key = "";
   beforeAll(async () => {
@@ -46,7 +46,7 @@ describe("labels of a run, at a worker without a store", () => {
   });
   afterAll(() => stage.close());
 
-  test("are seen by the handler", async () => {
+  test("are readable by the handler", async () => {
     const seen: unknown[] = [];
     const one = worker({ server: stage.urlOf(), key, handleSignals: false, log: recordingLog().log }).task(
       "work",

@@ -14,7 +14,7 @@ describe.each(everyPostgres())("labels of a run on $title", ({ url }) => {
   const labels = { customer: "42", region: "eu" };
   const wait = { timeout: "60s" } as const;
 
-  test("are kept from each kind of enqueue to the history, and the handler sees them", async () => {
+  test("are kept from each kind of enqueue to the history, and are readable by the handler", async () => {
     const tower = make();
     const seen = new Map<number, unknown>();
     const task = tower.task("a", { limit: { perKey: 9 } }, (run) => void seen.set(run.id, run.labels));
@@ -45,7 +45,7 @@ describe.each(everyPostgres())("labels of a run on $title", ({ url }) => {
     expect([(await none.status()).labels, seen.get(none.runId)]).toEqual([null, {}]);
   });
 
-  test("stay with what comes of the run: a rerun, the next link of a chain, what follows by its key; a child has its own", async () => {
+  test("pass to reruns, the next link of a chain and the next run of the key; a child has its own", async () => {
     const tower = make();
     let release = () => undefined as unknown;
     const held = new Promise((resolve) => {
@@ -76,7 +76,7 @@ describe.each(everyPostgres())("labels of a run on $title", ({ url }) => {
     await until("what follows", async () => (await tower.runs.count(follows)).runs === 1);
   });
 
-  test("of a task are those of all its runs: of slots, of its schedules, of enqueues, which may replace some", async () => {
+  test("of a task apply to all its runs: slots, schedules, and enqueues, which may override some", async () => {
     const tower = make();
     const own = { team: "billing", region: "us" };
     const seen = new Map<number, unknown>();
@@ -102,7 +102,7 @@ describe.each(everyPostgres())("labels of a run on $title", ({ url }) => {
     expect(await plain.status()).toMatchObject({ labels: own });
   });
 
-  test("narrow what an operation cancels, runs again, and redrives", async () => {
+  test("filter which runs an operation cancels, reruns and redrives", async () => {
     const tower = make({ scheduler: false });
     const fails = tower.task("fails", {}, () => Promise.reject(new Error("no")));
     const waits = tower.task("waits", {}, () => undefined);
@@ -133,7 +133,7 @@ describe.each(everyPostgres())("labels of a run on $title", ({ url }) => {
       await expect(tower.operations.begin(kind, target)).rejects.toMatchObject({ code: "OPTION_INVALID" });
   });
 
-  test("that cannot be are refused before anything is stored", async () => {
+  test("that are invalid are refused before anything is stored", async () => {
     const tower = make({ worker: false });
     const task = tower.task("a", {}, () => undefined);
     await tower.start();

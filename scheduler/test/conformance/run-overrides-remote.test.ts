@@ -5,7 +5,7 @@ import { ApiStage } from "../support/api-stage.ts";
 import { RemoteStage } from "../support/remote-stage.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-describe("policies of one run, by the API", () => {
+describe("policies of a single run, over the API", () => {
   const stage = new ApiStage();
   beforeAll(async () => {
     await stage.open();
@@ -13,7 +13,7 @@ describe("policies of one run, by the API", () => {
   });
   afterAll(() => stage.close());
 
-  test("are given as in code, shown as given, and checked", async () => {
+  test("are set as in code, shown as set, and validated", async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString();
     const given = { retry: { attempts: 3, delay: "2s" }, runTimeout: "1m", expiresAt: at };
     const { run } = await stage.client("operator").runTask({ task: "work", ...given } as never);
@@ -38,7 +38,7 @@ describe("policies of one run, by the API", () => {
   });
 });
 
-describe("policies of one run, at a worker without a store", () => {
+describe("policies of a single run, on a worker without a store", () => {
   const stage = new RemoteStage();
   const workers: RemoteWorker[] = [];
   let key = "";
@@ -62,7 +62,7 @@ describe("policies of one run, at a worker without a store", () => {
     return stage.store.runs.find(runId);
   };
 
-  test("decide on its tries and their length, and a worker without a place begins none that has expired", async () => {
+  test("decide its attempts and their timeout, and a full worker starts no expired run", async () => {
     const seen: unknown[] = [];
     let end: () => void = () => undefined;
     const one = make({ concurrency: 1 }).task("work", async (run: Run, payload) => {

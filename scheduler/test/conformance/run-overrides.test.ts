@@ -4,7 +4,7 @@ import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
+describe.each(everyPostgres())("policies of a single run on $title", ({ url }) => {
   const { schema, database, make } = ownSchema(url, "overrides", { drain: 0 });
   const states = async () =>
     (await database.query(`select id::int, state from ${schema}.run order by id`)).rows as {
@@ -12,7 +12,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
       state: number;
     }[];
 
-  test("its tries are its own, also of the run that is enqueued by a batch, with a key, in a transaction, or again", async () => {
+  test("its attempts are its own, in a batch, with a key, in a transaction, or when enqueued again", async () => {
     const tower = make();
     const tries: number[] = [];
     tower.task("a", { retry: 1 }, (run) => {
@@ -63,7 +63,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
     await expect(short.result({ timeout: "60s" })).rejects.toMatchObject({ message: expect.stringContaining("20 ms") });
   });
 
-  test("what goes on from it has its policies too", async () => {
+  test("a run that continues it has its policies too", async () => {
     const tower = make();
     const tries: unknown[] = [];
     tower.task("a", {}, (run, step: number) => {
@@ -81,7 +81,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
     ]);
   });
 
-  test("a run that no worker began in time ends as skipped, whether a worker claims it or none does", async () => {
+  test("a run not started in time ends as skipped, whether it is claimed or not", async () => {
     const producer = make({ worker: false });
     producer.task("a", {}, () => "ran");
     producer.task("paused", {}, () => "ran");
@@ -112,7 +112,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
     expect(await kept.status()).toMatchObject({ state: "ready" });
   });
 
-  test("a worker begins none that has expired, and the slot of one goes to the next", async () => {
+  test("a worker starts no expired run, and its slot goes to the next run", async () => {
     const producer = make({ worker: false });
     producer.task("serial", { overlap: "queue" }, () => "ran");
     await producer.start();
@@ -131,7 +131,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
     expect(ran).toEqual([2, 3]);
   });
 
-  test("one that expires while it waits for a place in its worker is not begun", async () => {
+  test("a run that expires while it waits for a slot of its worker is not started", async () => {
     const tower = make({ concurrency: 1 });
     const ran: unknown[] = [];
     let end: () => void = () => undefined;
@@ -153,7 +153,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
     expect(ran).toEqual(["first"]);
   });
 
-  test("further tries of a run that began in time are made after it has expired", async () => {
+  test("a run that started in time is retried even after its expiry", async () => {
     const tower = make();
     let tries = 0;
     tower.task("a", {}, (run) => {
@@ -167,7 +167,7 @@ describe.each(everyPostgres())("policies of one run on $title", ({ url }) => {
     expect(tries).toBe(2);
   });
 
-  test("wrong ones are refused before anything is stored", async () => {
+  test("invalid policies are refused before anything is stored", async () => {
     const tower = make({ worker: false });
     tower.task("a", {}, () => undefined);
     await tower.start();

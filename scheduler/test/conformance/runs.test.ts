@@ -20,7 +20,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     (await stage.one("select count(*) as n from $s.run where task_id = $1", [taskId])).n;
 
   describe("enqueue", () => {
-    it("answers each write in its place, with the task's priority unless it has its own", async () => {
+    it("returns results in the order of the writes, with the task's priority unless a write has its own", async () => {
       const task = await stage.task("order", { priority: 3 });
       const writes = Array.from({ length: 2_000 }, (_, i) =>
         stage.write(task, { payload: `{"i":${i}}`, priority: i % 2 === 0 ? null : 9 }),
@@ -37,7 +37,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       }
     });
 
-    it("keeps each payload and time as it was given, whichever statement made the run", async () => {
+    it("keeps each payload and time as given, whichever statement made the run", async () => {
       const task = await stage.task("kept", { priority: 3 });
       const payloads = [0, -1.5, "", 'quo"te,\\ {}', "\u2028é𝄞", null, true, [[], {}], { a: [null], "": "NULL" }];
       const plain = payloads.map((payload, i) =>
@@ -58,7 +58,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       }
     });
 
-    it("plans a large batch for itself also after many small ones, where a plan for a few rows would not do", async () => {
+    it("uses a separate query plan for a large batch after many small ones", async () => {
       const task = await stage.task("quick");
       for (const keyed of [false, true]) {
         const writes = (count: number, prefix: string) =>
@@ -77,7 +77,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       expect(await live(task.taskId)).toBe(2 * 10_010);
     });
 
-    it("makes one run of a key while it lives, and another when it has ended", async () => {
+    it("makes one run per key while it lives, and another when it has ended", async () => {
       const task = await stage.task("keys", { group: "keys" });
       const write = stage.write(task, { key: "k" });
       const [first, second] = await stage.store.runs.enqueue([write, write], stage.nowMs);
@@ -93,7 +93,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       expect(again?.runId).not.toBe(run.runId);
     });
 
-    it("makes one run of a key that many ask for at once, with its run ending meanwhile", async () => {
+    it("makes one run for a key that many callers use at once, while its run ends", async () => {
       const task = await stage.task("key-race", { group: "key-race" });
       const stores = await Promise.all(Array.from({ length: 4 }, () => stage.another({ connectionsMax: 3 })));
       for (let round = 0; round < 15; round++) {
@@ -123,7 +123,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       }
     });
 
-    it("joins the caller's transaction: seen after its commit, gone with its rollback", async () => {
+    it("joins the caller's transaction: visible after its commit, gone after its rollback", async () => {
       const task = await stage.task("tx", { overlap: "queue", group: "tx" });
       const client = await stage.sql.connect();
       try {
@@ -149,7 +149,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       }
     });
 
-    it("with one task gone makes nothing of the batch, so that the others are not doubled when sent again", async () => {
+    it("with one removed task makes no run of the batch, so that a repetition duplicates none", async () => {
       const [stays, goes] = [await stage.task("stays"), await stage.task("goes")];
       await stage.store.tasks.remove("goes", change(stage.nowMs));
       const enqueuer = new Enqueuer(
@@ -162,7 +162,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       expect(await live(stays.taskId)).toBe(2);
     });
 
-    describe("of what an earlier try made", () => {
+    describe("repeated after an earlier attempt", () => {
       /** Simulates an earlier attempt whose client gave up while the server was suspended: its run is inserted but not committed. */
       const stuck = async (name: string, key: string | null = null) => {
         const task = await stage.task(name);
@@ -180,7 +180,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       };
 
       it.each([null, "k"])(
-        "nothing is made again when it is committed while a second try waits (key: %s)",
+        "makes no second run if the first is committed while the second attempt waits (key: %s)",
         async (key) => {
           const { task, write, runId, end } = await stuck(`stuck-${key}`, key);
           const again = stage.store.runs.enqueue([write], stage.nowMs, undefined, [runId]);
@@ -191,7 +191,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         },
       );
 
-      it("nothing is made again by a call of which another server carries out the same", async () => {
+      it("makes no second run if another server executes the same call", async () => {
         const { task, write, runId, end } = await stuck("brought");
         const again = stage.store.runs.enqueue([{ ...write, runId }], stage.nowMs);
         await until("the second to wait", waits);
@@ -200,7 +200,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         expect(await live(task.taskId)).toBe(2);
       });
 
-      it("others are drawn when a first try finds its numbers taken", async () => {
+      it("uses other run numbers if the first attempt finds its numbers taken", async () => {
         const { task, write, runId, end } = await stuck("taken");
         await end();
         const [made] = await stage.store.runs.enqueue([write], stage.nowMs);
@@ -212,7 +212,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
   });
 
   describe("cancel", () => {
-    it("ends what no worker has, and asks for what one has", async () => {
+    it("ends an unclaimed run, and requests the end of a claimed one", async () => {
       const task = await stage.task("cancel", { group: "cancel" });
       const [ready, claimed] = [await stage.enqueue(task, { dueMs: stage.nowMs + 1_000 }), await stage.enqueue(task)];
       const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -230,7 +230,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       });
     });
 
-    it("at the same time as a claim has one answer: never claimed, or its worker is asked", async () => {
+    it("concurrent with a claim has one outcome: never claimed, or its worker is asked to end it", async () => {
       const task = await stage.task("cancel-race", { group: "cancel-race" });
       const other = await stage.another();
       for (let round = 0; round < 60; round++) {
@@ -251,7 +251,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       }
     });
 
-    it("a claim that comes between its two looks does not slip past", async () => {
+    it("does not miss a claim that is committed between its two reads", async () => {
       const task = await stage.task("cancel-slip", { group: "cancel-slip" });
       const runId = await stage.enqueue(task);
       const claimer = await stage.sql.connect();
@@ -282,7 +282,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     });
   });
 
-  describe("looking", () => {
+  describe("reading", () => {
     it("finds and lists live and ended runs by task, state and time", async () => {
       const task = await stage.task("looked-at", { group: "looked-at" });
       const [a, b] = [await stage.enqueue(task), await stage.enqueue(task, { dueMs: stage.nowMs + 9_000 })];

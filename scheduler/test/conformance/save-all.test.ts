@@ -7,7 +7,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { asCode, change, openStage, type Stage } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("many definitions saved together, on $title", (server) => {
+describe.each(everyPostgres())("saving many definitions together, on $title", (server) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage(server);
@@ -26,7 +26,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
       [name],
     );
 
-  it("keeps of each what saving it alone would keep, and answers the same", async () => {
+  it("stores and returns for each the same as saving it alone", async () => {
     const kinds: TaskOptions[] = [
       {},
       { schedule: cron("0 0 0 L * ?", { zone: "Asia/Shanghai" }), group: "reports" },
@@ -51,7 +51,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     }
   });
 
-  it("leaves what is equal, makes a version of what is not, brings back what was removed", async () => {
+  it("leaves equal definitions, makes a version of changed ones, and restores removed ones", async () => {
     const define = (name: string, description: string) => defineTask(name, { description, schedule: every("1h") });
     const both = (description: string) =>
       ["equal", "changed", "removed", "new"].map((name) => define(name, description));
@@ -76,7 +76,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     expect(await stage.store.tasks.saveAll([], change(2_000), asCode)).toEqual([]);
   });
 
-  it("leaves what was edited by hand, brings the rest, and forgets the edit with the task's removal", async () => {
+  it("keeps manual edits, applies all other changes, and forgets an edit when its task is removed", async () => {
     const code = (priority: number, description: string) =>
       defineTask("by-hand", { priority, description, group: "g1" });
     const start = async (priority: number, description: string) =>
@@ -93,7 +93,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     expect((await start(5, "a")).definition).toEqual(code(5, "a"));
   });
 
-  it("edits by hand and starts of code that change it at once: neither is lost", async () => {
+  it("manual edits concurrent with starts of code that change the task: neither is lost", async () => {
     const name = "both-at-once";
     const code = (description: string) => defineTask(name, { description });
     await stage.store.tasks.saveAll([code("0")], change(stage.nowMs), asCode);
@@ -122,7 +122,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     });
   });
 
-  it("nodes that start at once, each in its own order, make one version of each and wait in no circle", async () => {
+  it("nodes that start at once, each in its own order, make one version of each task without a deadlock", async () => {
     const stores = [stage.store, ...(await Promise.all(Array.from({ length: 5 }, () => stage.another())))];
     const definitions = Array.from({ length: 400 }, (_, n) => defineTask(`start-${n}`, { group: `starts-${n % 40}` }));
     const answers = await Promise.all(

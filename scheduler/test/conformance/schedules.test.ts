@@ -34,7 +34,7 @@ describe("schedules of a task", () => {
     return { tower, store, ran, now, stored, digest: digest as Task<Tenant | undefined> };
   }
 
-  it("run by its handler, each with slots, a payload and an account of its own", async () => {
+  it("run with its handler, each with its own slots, payload and records", async () => {
     const { tower, store, ran, digest } = await open({ schedule: every("2h") });
     await digest.schedule("tenant-7", cron("0 3 * * *"), { payload: { tenant: 7 } });
     const { next, ...made } = await digest.schedule("tenant-8", cron("0 9 * * *", { zone: "Europe/Berlin" }), {
@@ -53,7 +53,7 @@ describe("schedules of a task", () => {
     expect(ids.map((id) => counters.get(id)?.succeeded)).toEqual([4, 1, 1]);
   });
 
-  it("are stored once, changed by what is said of them last, and gone when they are removed", async () => {
+  it("are stored once, changed by the latest call, and gone when they are removed", async () => {
     const { tower, ran, digest, stored } = await open();
     const hourly = async (payload: Tenant) => (await digest.schedule("a", every("1h"), { payload })).changed;
     expect(await hourly({ tenant: 1 })).toBe(true);
@@ -85,7 +85,7 @@ describe("schedules of a task", () => {
     expect(await stored()).toEqual(["digest 1", "digest:a 3", "digest:b 1"]);
   });
 
-  it("are paused each by itself, and end as they say", async () => {
+  it("are paused separately, and end as their schedule says", async () => {
     const { tower, ran, digest } = await open();
     await digest.schedule("a", every("1h"));
     await digest.schedule("b", every("1h"));
@@ -105,7 +105,7 @@ describe("schedules of a task", () => {
     expect(ran.slice(2).sort()).toEqual(["digest a 02:00 -", "digest b 02:00 -"]);
   });
 
-  it("follow their task: all but what they say is as it is there, whoever changes it", async () => {
+  it("follow their task: options they do not set are the task's, whichever process changes it", async () => {
     const { tower, store, now, stored, digest } = await open({ retry: 2, priority: 7, slotPayload: { tenant: 1 } });
     const misfire = "skip" as const;
     await digest.schedule("a", every("1h"), { payload: { tenant: 2 }, misfire });
@@ -134,7 +134,7 @@ describe("schedules of a task", () => {
     expect((await store.tasks.versions("digest:a"))[0]).toMatchObject({ reason: "task digest was changed" });
   });
 
-  it("go with their task", async () => {
+  it("are removed with their task", async () => {
     const { tower, stored, ran, digest } = await open();
     for (const name of ["a", "b", "c"]) await digest.schedule(name, every("1h"));
     await tower.carillon.remove("digest");
@@ -144,7 +144,7 @@ describe("schedules of a task", () => {
     await expect(digest.schedule("a", every("1h"))).rejects.toMatchObject({ code: "TASK_UNKNOWN", path: "of" });
   });
 
-  it("are stored and removed with the caller's own transaction, or not at all", async () => {
+  it("are stored and removed in the caller's own transaction, or not at all", async () => {
     const { tower, ran, digest, stored } = await open();
     const client = new pg.Client(postgres().direct);
     await client.connect();
@@ -176,7 +176,7 @@ describe("schedules of a task", () => {
     expect(ran).toHaveLength(1);
   });
 
-  it("are stored many at once, and those that the list leaves out removed if asked", async () => {
+  it("are stored many at once, and those missing from the list are removed on request", async () => {
     const { tower, store, ran, now, stored, digest } = await open();
     const hourly = every("1h");
     await digest.schedule("old", hourly);
@@ -214,7 +214,7 @@ describe("schedules of a task", () => {
     expect(await digest.scheduleAll([], { others: "remove" })).toEqual({ created: [], changed: [], removed: ["a"] });
   });
 
-  it("are stored many at once with the caller's own transaction, or none of them", async () => {
+  it("are stored many at once in the caller's own transaction, or none of them", async () => {
     const { digest, stored } = await open();
     await digest.schedule("old", every("1h"));
     const client = new pg.Client(postgres().direct);
@@ -234,7 +234,7 @@ describe("schedules of a task", () => {
     expect(await stored()).toEqual(["digest 1", "digest:a 1", "digest:b 1"]);
   });
 
-  it("of which one is refused are none of them stored", async () => {
+  it("are all refused if one of them is invalid", async () => {
     const { digest, stored } = await open();
     const good = { name: "a", schedule: every("1h") };
     const refusals: string[] = [];
@@ -260,7 +260,7 @@ describe("schedules of a task", () => {
     expect(await stored()).toEqual(["digest 1"]);
   });
 
-  it("are refused with what is wrong and what to do", async () => {
+  it("are refused with the reason and a hint", async () => {
     const { tower, store, now, digest } = await open();
     await digest.schedule("a", every("1h"));
     await store.tasks.save(defineTask("digest:plain", { schedule: every("1h") }), null, now());
@@ -300,7 +300,7 @@ describe("schedules of a task", () => {
     expect((await store.tasks.byName("digest:plain")).version).toBe(1);
   });
 
-  it("whose task a process removed that ended on the way go with the next look of a leader", async () => {
+  it("are removed by the next pass of a leader if the process removing their task died midway", async () => {
     const stage = await openStage(postgres());
     onTestFinished(() => stage.close());
     const { tasks } = stage.store;
@@ -314,7 +314,7 @@ describe("schedules of a task", () => {
     expect(await tasks.list()).toEqual([]);
   });
 
-  it("that cannot be as their task is now stay as they were, and are told of", async () => {
+  it("that became invalid through an edit of their task stay unchanged, and are reported", async () => {
     const stage = await openStage(postgres());
     onTestFinished(() => stage.close());
     const { tasks } = stage.store;

@@ -49,7 +49,7 @@ async function enrolled(name: string, server = stage.server) {
   return { cookie, secret, uri, recoveryCodes: confirmed.body.recoveryCodes as string[] };
 }
 
-test("a user makes a second factor: from then on the password alone signs nobody in, and other sign-ins end", async () => {
+test("a user enrols a second factor: the password alone no longer signs in, and other sign-ins end", async () => {
   await admin().createUser({ name: "ann", password, role: "viewer" });
   const [desk, phone] = [cookieOf(await signIn("ann")), cookieOf(await signIn("ann"))];
   const me = (cookie: string) => stage.ask("GET", "/v1/me", by(cookie));
@@ -84,7 +84,7 @@ test("a user makes a second factor: from then on the password alone signs nobody
   expect(items).toHaveLength(1);
 });
 
-test("a recovery code works once, and only hashes of them are kept", async () => {
+test("a recovery code works once, and only hashes of the codes are stored", async () => {
   const { secret, recoveryCodes } = await enrolled("bea");
   const [code = "", second = ""] = recoveryCodes;
   expect((await signIn("bea", code.toUpperCase())).status).toBe(200);
@@ -96,7 +96,7 @@ test("a recovery code works once, and only hashes of them are kept", async () =>
   expect(rows, "in plain text where there is no key for secrets").toHaveLength(1);
 });
 
-test("ten wrong codes shut a user's codes for an hour, whoever gives them, and wrong passwords do not", async () => {
+test("ten wrong codes block a user's codes for an hour, from any client, and wrong passwords do not", async () => {
   const { secret } = await enrolled("cid");
   // Signs in from changing addresses, because wrong codes are counted per user: each wrong code counts once.
   const guesses = async () =>
@@ -115,7 +115,7 @@ test("ten wrong codes shut a user's codes for an hour, whoever gives them, and w
   expect(await guesses()).toEqual({ guesses: 0 });
 });
 
-test("with a key for secrets it is sealed, wrapped anew by the next key, and judged only where the key is", async () => {
+test("with a secrets key the factor is sealed, rewrapped by the next key, and verified only with the key", async () => {
   const { secret } = await enrolled("dan", sealing);
   const [row] = await stage.rows<{ plain: null; sealed: Buffer }>(
     "select plain, sealed from $s.second_factor f join $s.user_account u on u.id = user_id where u.name = 'dan'",
@@ -133,7 +133,7 @@ test("with a key for secrets it is sealed, wrapped anew by the next key, and jud
   expect((await signIn("dan", codeOf(secret, 1), rotated)).status).toBe(200);
 });
 
-test("its user removes it with the password and a code, an admin without, by the API and the command line", async () => {
+test("a user removes it with the password and a code, an admin without, over the API and on the command line", async () => {
   const { cookie, recoveryCodes } = await enrolled("eva");
   const remove = (body: object) => stage.ask("POST", "/v1/me/second-factor/remove", by(cookie, body));
   expect((await remove({ password, code: "not a code" })).body.code).toBe("CODE_REFUSED");
@@ -156,14 +156,14 @@ test("its user removes it with the password and a code, an admin without, by the
   expect((await signIn("gil")).status).toBe(200);
 });
 
-test("a user who is removed and made again has no second factor of before", async () => {
+test("a user who is removed and created again has no second factor", async () => {
   await enrolled("hal");
   await admin().removeUser({ user: "hal" });
   await admin().createUser({ name: "hal", password, role: "viewer" });
   expect((await signIn("hal")).status).toBe(200);
 });
 
-test("where it is asked of admins, one without it can make it and nothing else; tokens and others are as ever", async () => {
+test("if required for admins, an admin without it may only enrol; tokens and other users are unaffected", async () => {
   const strict = await stage.serve({ requireSecondFactor: "admins" });
   await admin().createUser({ name: "ida", password, role: "admin" });
   await admin().createUser({ name: "jon", password, role: "editor" });
@@ -190,7 +190,7 @@ test("where it is asked of admins, one without it can make it and nothing else; 
   expect((await stage.ask("GET", "/v1/tasks", { token: stage.tokens.admin }, strict)).status).toBe(200);
 });
 
-test("who was handed a password replaces it before making a second factor, and one who has a second factor shows it first", async () => {
+test("a temporary password is replaced before enrolling, and an enrolled factor is shown before that", async () => {
   const strict = await stage.serve({ requireSecondFactor: "everyone" });
   await admin().createUser({ name: "kay", password, temporary: true, role: "viewer" });
   const given = await signIn("kay", undefined, strict);
@@ -216,7 +216,7 @@ test("who was handed a password replaces it before making a second factor, and o
   expect(tasks.body.code).toBe("PASSWORD_TEMPORARY");
 });
 
-test("a code that is refused is in the server's log, with whose it was and where it came from, and no code is", async () => {
+test("a refused code is logged with the user and the address, but without the code", async () => {
   const { cookie, secret, recoveryCodes } = await enrolled("lea");
   const [wrong, right] = [wrongOf(secret), codeOf(secret, 1)];
   const from = stage.lines.length;
@@ -236,7 +236,7 @@ test("a code that is refused is in the server's log, with whose it was and where
   for (const shown of [secret, ...recoveryCodes]) expect(lines).not.toContain(shown);
 });
 
-test("a password that was judged before the second factor was there begins no sign-in after it", async () => {
+test("a password checked before the second factor was enrolled begins no sign-in afterwards", async () => {
   await enrolled("max");
   const { userId } = await userCalled(stage.store.access, "max");
   const begin = (secondFactor: boolean) =>
@@ -247,7 +247,7 @@ test("a password that was judged before the second factor was there begins no si
   expect([await begin(false), await begin(true)]).toEqual([false, true]);
 });
 
-test("who must have a second factor follows events no more when it is reset", async () => {
+test("the event stream of a user who needs a second factor ends when that is reset", async () => {
   const strict = await stage.serve({ requireSecondFactor: "everyone" });
   const { cookie } = await enrolled("lee", strict);
   const follow = () => fetch(`${stage.urlOf(strict)}/v1/events`, { headers: { cookie } });

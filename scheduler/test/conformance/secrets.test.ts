@@ -114,7 +114,7 @@ const set = (name: string, given: string, more: object = {}) =>
   ask("PUT", `/v1/secrets/${name}`, { ...admin(), body: { value: given, reason: "the bank asks", ...more } });
 
 describe("secrets", () => {
-  it("are set, listed, versioned and removed without ever being told, and what cannot be one is refused", async () => {
+  it("are set, listed, versioned and removed without ever being shown, and invalid ones are refused", async () => {
     expect(await set("bank", value, { tasks: ["leaks", "throws", "remote"] })).toMatchObject({
       status: 200,
       body: { name: "bank", version: 1, tasks: ["leaks", "throws", "remote"] },
@@ -144,7 +144,7 @@ describe("secrets", () => {
     expect(audit.body.items.at(-1)).toMatchObject({ act: "create", named: "bank", why: "the bank asks", before: null });
   });
 
-  it("are handed to a run of a task that may have them, and taken out of all that it writes", async () => {
+  it("are passed to runs of tasks that may use them, and redacted from everything the run writes", async () => {
     const { result, progress, error, runId } = await ended("leaks");
     expect([error, result]).toEqual([
       null,
@@ -176,7 +176,7 @@ describe("secrets", () => {
     expect((await ended("older")).error).toMatchObject({ code: "SECRET_UNKNOWN" });
   });
 
-  it("go into an HTTP task's headers, and no echo of them into its result or error", async () => {
+  it("are sent in an HTTP task's headers, and an echo of them is kept out of its result and error", async () => {
     expect((await ended("calls")).result).toMatchObject({ body: { you: "Bearer [secret pin]" } });
     expect(received.at(-1)?.authorization).toBe(`Bearer ${pin}`);
     expect((await ended("is-refused")).error).toMatchObject({ code: "HTTP_REFUSED" });
@@ -185,7 +185,7 @@ describe("secrets", () => {
     expect(() => make([]).task("bad", { http: header })).toThrow(expect.objectContaining({ code: "SECRET_INVALID" }));
   });
 
-  it("reach a remote worker for the claim that it has, and for no other", async () => {
+  it("reach a remote worker for the claim it has, and for no other", async () => {
     const key = await stage.key("remote", ["far"]);
     await stage.task("remote", { group: "far" });
     const { log, lines } = recordingLog();
@@ -218,7 +218,7 @@ describe("secrets", () => {
     await stage.poll(key, { session, leave: true });
   });
 
-  it("are wrapped by a new key without being looked at, and then the old one is needed no more", async () => {
+  it("are rewrapped with a new key without being decrypted, after which the old key is not needed", async () => {
     const without = make([newKey], { scheduler: false, worker: false });
     const { store } = await without.open();
     const sealed = () => stage.rows("select sealed from $s.secret_version order by secret_id, version");
@@ -250,7 +250,7 @@ describe("secrets", () => {
     await without.stop();
   });
 
-  it("are nowhere in a dump of the database, in an answer of the API, or in a log", async () => {
+  it("do not appear in a dump of the database, in an API answer, or in a log", async () => {
     await ask("DELETE", "/v1/secrets/rotated?reason=over", admin());
     for (const path of ["/v1/runs", "/v1/tasks", "/v1/audit", "/v1/secrets", "/v1/dead-letters"])
       await ask("GET", path, admin());

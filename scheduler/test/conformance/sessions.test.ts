@@ -18,7 +18,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     timeoutMs: 6_000,
   });
 
-  it("gives a name to one live session, and to the next when that one has ended", async () => {
+  it("assign a name to one live session, and to the next when that one has ended", async () => {
     const stores = [stage.store, await stage.another(), await stage.another()];
     const opened = await Promise.all(stores.map((store) => store.sessions.open(identity("atlas"), stage.nowMs)));
     const won = opened.filter((answer) => "sessionId" in answer) as { sessionId: number }[];
@@ -31,7 +31,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     expect((next as { sessionId: number }).sessionId).toBeGreaterThan(sessionId);
   });
 
-  it("ends a session only while its beat is what the observer saw", async () => {
+  it("end a session only while its heartbeat is the one the observer saw", async () => {
     const sessionId = await stage.session();
     await stage.store.sessions.beat(sessionId, stage.nowMs);
     expect(await stage.store.sessions.end(sessionId, 0, stage.nowMs, "seen too long ago")).toBe(false);
@@ -43,7 +43,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     expect(pulse.members.map((member) => member.sessionId)).not.toContain(sessionId);
   });
 
-  it("a beat and a burial at once: one of them wins", async () => {
+  it("a concurrent heartbeat and ending of a session: one of them wins", async () => {
     const other = await stage.another();
     for (let round = 0; round < 30; round++) {
       const sessionId = await stage.session();
@@ -55,7 +55,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     }
   });
 
-  it("a pulse tells a worker of nobody, a node of nodes and of the workers that rely on the store, or of everyone", async () => {
+  it("a heartbeat returns no members to a worker, and to a node those that rely on the store, or all", async () => {
     const { sessions } = stage.store;
     const [node, worker, shown] = [await stage.session(), await stage.session("worker"), await stage.session("worker")];
     await sessions.beat(shown, stage.nowMs, { witnessed: true });
@@ -67,7 +67,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     expect(await seen(node, stage.nowMs, { everyone: true })).toContain(shown);
   });
 
-  it("a pulse tells when something can be claimed by the session's groups, whether the leader lives, and of gates", async () => {
+  it("a heartbeat returns the next claimable run of the session's groups, whether the leader lives, and if limits exist", async () => {
     const { sessions } = stage.store;
     const open = async (node: string, groups: string[]) => {
       const identity = { node, role: "worker" as const, host: "h", pid: 1, version: "0", timeoutMs: 6_000, groups };
@@ -90,7 +90,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     expect((await sessions.beat(theirs, stage.nowMs)).gated).toBe(true);
   });
 
-  it("a pulse tells the store's time, the members, the next slot and who left claims behind", async () => {
+  it("a heartbeat returns the store's time, the members, the next slot and sessions that left claims behind", async () => {
     const task = await stage.task("pulse");
     await stage.enqueue(task);
     const [me, gone] = [await stage.session(), await stage.session("worker")];
@@ -111,7 +111,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     expect((await stage.store.sessions.beat(me, stage.nowMs)).ended).toEqual([]);
   });
 
-  it("elects one of many, term after term, and keeps their history", async () => {
+  it("elect one of many sessions, term after term, and keep their history", async () => {
     const stores = await Promise.all(Array.from({ length: 6 }, () => stage.another({ connectionsMax: 2 })));
     const nodes = await Promise.all(
       stores.map(async (store, i) => ({ store, name: `elector-${i}`, sessionId: await stage.session() })),
@@ -151,7 +151,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     }
   });
 
-  it("a resignation of an old term leaves the new one alone, and an ended session cannot stand", async () => {
+  it("resigning an old term does not affect the new one, and an ended session cannot be a candidate", async () => {
     const [a, b] = [await stage.session(), await stage.session()];
     const old = await stage.lead(a);
     const term = await stage.lead(b);

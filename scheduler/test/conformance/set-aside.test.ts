@@ -6,7 +6,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("what a change of its task leaves behind, on $title", (server) => {
+describe.each(everyPostgres())("runs written concurrently with a change of their task, on $title", (server) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage(server);
@@ -21,7 +21,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
 
   const stateOf = async (runId: number) => (await stage.one("select state from $s.run where id = $1", [runId])).state;
 
-  it("is found when its transaction ends after the resume", async () => {
+  it("are found if their transaction ends after the resume", async () => {
     const task = await stage.task("late-enqueue");
     await stage.store.tasks.pause("late-enqueue", change(stage.nowMs));
     const runId = await madeBeside(task, () => stage.store.tasks.resume("late-enqueue", change(stage.nowMs)));
@@ -32,7 +32,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     expect((await stage.claim(session, [task])).map((run) => run.runId)).toEqual([runId]);
   });
 
-  it("is found by the resume itself when it came while that was under way", async () => {
+  it("are found by the resume itself if they were written during it", async () => {
     const task = await stage.task("late-retry", { overlap: "queue", retry: { attempts: 2 }, schedule: every("1h") });
     const runId = await stage.enqueue(task);
     const session = await stage.session();
@@ -55,7 +55,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     expect((await stage.claim(session, [task])).map((again) => again.runId)).toEqual([runId]);
   });
 
-  it("is looked for by the enqueue that came to its end after the whole resume", async () => {
+  it("are searched for by an enqueue that ends after the whole resume", async () => {
     const task = await stage.task("slow-enqueue");
     await stage.store.tasks.pause("slow-enqueue", change(stage.nowMs));
     // Holding the same key stops the enqueue after it has read the task and before it commits.
@@ -71,7 +71,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     expect((await stage.claim(await stage.session(), [task])).map((run) => run.runId)).toEqual([made?.runId]);
   });
 
-  it("is looked for by the retry that came to its end after the whole resume", async () => {
+  it("are searched for by a retry that ends after the whole resume", async () => {
     const task = await stage.task("slow-retry", { retry: { attempts: 2 } });
     const runId = await stage.enqueue(task);
     const session = await stage.session();
@@ -91,7 +91,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     expect((await stage.claim(session, [task])).map((again) => again.runId)).toEqual([runId]);
   });
 
-  it("is nothing that is given back while the resume comes", async () => {
+  it("do not include a run that is released during the resume", async () => {
     const task = await stage.task("late-release");
     const runId = await stage.enqueue(task);
     const session = await stage.session();
@@ -149,7 +149,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     ["runs might overlap, and wait for each other", {}, { overlap: "queue" }, 1],
     ["it moves to another group", { group: "here" }, { group: "there" }, 1],
     ["its workers are chosen from now on", {}, { labels: { zone: "eu-1" } }, 1],
-  ])("follows an edit that it was made beside: %s", async (title, before, after, left) => {
+  ])("follow a concurrent edit: %s", async (title, before, after, left) => {
     const name = `edited-${title.replace(/\W/g, "-")}`;
     const task = await stage.task(name, before);
     let edited = task;
@@ -173,7 +173,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     await stage.store.runs.cancel(next, "looked at", stage.nowMs);
   });
 
-  it("keeps its place when it was claimed before anyone looked, and is counted from then on", async () => {
+  it("keep their slot if claimed before the check, and are counted from then on", async () => {
     const task = await stage.task("edited-claimed");
     const late = await madeBeside(task, () => stage.task("edited-claimed", { overlap: "queue" }));
     const session = await stage.session();
@@ -192,7 +192,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     ["wait for each other", {}, { overlap: "queue" as const }],
     ["may overlap", { overlap: "queue" as const }, {}],
   ])(
-    "follows an edit while its task was paused, once that is resumed: runs %s from then on",
+    "follow an edit made while their task was paused, once it is resumed: they run %s from then on",
     async (title, before, after) => {
       const name = `edited-paused-${title.replace(/\W/g, "-")}`;
       const task = await stage.task(name, before);
@@ -205,7 +205,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     },
   );
 
-  it("is found by the edit itself when it came while that was under way", async () => {
+  it("are found by the edit itself if they were written during it", async () => {
     const task = await stage.task("edited-slowly", { overlap: "queue" });
     // The lock stops the edit after it has read the runs and before it commits.
     const client = await stage.sql.connect();
@@ -226,19 +226,16 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     });
   });
 
-  it.each([true, false])(
-    "ends with its task when that was removed meanwhile, and paused before: %s",
-    async (isPaused) => {
-      const name = `late-removed-${isPaused}`;
-      const task = await stage.task(name);
-      if (isPaused) await stage.store.tasks.pause(name, change(stage.nowMs));
-      const runId = await madeBeside(task, () => stage.store.tasks.remove(name, change(stage.nowMs)));
-      expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
-      expect(await stage.one("select outcome from $s.run_history where id = $1", [runId])).toEqual({ outcome: 2 });
-    },
-  );
+  it.each([true, false])("end with their task if it was paused and then removed: %s", async (isPaused) => {
+    const name = `late-removed-${isPaused}`;
+    const task = await stage.task(name);
+    if (isPaused) await stage.store.tasks.pause(name, change(stage.nowMs));
+    const runId = await madeBeside(task, () => stage.store.tasks.remove(name, change(stage.nowMs)));
+    expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
+    expect(await stage.one("select outcome from $s.run_history where id = $1", [runId])).toEqual({ outcome: 2 });
+  });
 
-  it("is looked for in fewer pages where the task was never edited", async () => {
+  it("are searched for in fewer pages if the task was never edited", async () => {
     const task = await stage.task("of-many");
     const many = Array.from({ length: 3_000 }, () => stage.write(task, {}));
     await stage.store.runs.enqueue(many, stage.nowMs);

@@ -43,7 +43,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     await stage.store.claims.reclaim(lost, 60_000, stage.nowMs, 1_000);
   }
 
-  it("takes a mixed batch at once", async () => {
+  it("take a mixed batch at once", async () => {
     const { task, runs } = await claimed("mixed", {}, 40);
     const verdicts: Verdict[] = [
       { kind: "ended", outcome: "succeeded", result: '{"n":1}', error: null },
@@ -78,7 +78,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     ["failed", failedVerdict],
     ["retry", retryAt(0)],
     ["released", { kind: "released" } as const],
-  ])("applies the same %s once, however often it comes, and refuses no repetition", async (name, verdict) => {
+  ])("apply the same %s once, however often it is repeated, and refuse no repetition", async (name, verdict) => {
     const { task, run } = await claimed(`twice-${name}`);
     for (let i = 0; i < 3; i++) expect(await settle(run, verdict, stage.nowMs + 7)).toEqual(new Set());
     expect(await late(run)).toEqual([]);
@@ -98,7 +98,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     ["a release and a failure", { kind: "released" }, failedVerdict],
     ["a success twice", succeededVerdict, succeededVerdict],
   ])(
-    "of several verdicts on one claim in a call takes the first, and records the others: %s",
+    "apply the first of several verdicts on one claim in a call, and record the others: %s",
     async (name, one, other) => {
       const { task, runs } = await claimed(`several-${name.replaceAll(" ", "-")}`, { overlap: { allow: 9 } }, 3);
       const [run, beside, last] = runs as [ClaimedRun, ClaimedRun, ClaimedRun];
@@ -120,7 +120,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     },
   );
 
-  it("writes a letter for one failure where a batch names the run's earlier claim too", async () => {
+  it("write one dead letter for a failure if a batch also names the run's earlier claim", async () => {
     const { task, run } = await claimed("old-and-new");
     await settle(run, retryAt(stage.nowMs));
     const [now] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -129,7 +129,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     expect(await stage.rows("select fingerprint from $s.dead_letter where run_id = $1", [run.runId])).toHaveLength(1);
   });
 
-  it("refuses an old fence, records it, and changes nothing", async () => {
+  it("refuse an old fence, record it, and change nothing", async () => {
     const { task, run } = await claimed("stale");
     await settle(run, retryAt(stage.nowMs));
     const [now] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -144,7 +144,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
   });
 
   it.each(["retry", "fail"] as const)(
-    "refuses and records the verdict of a lost claim (%s) that nobody has claimed again",
+    "refuse and record the verdict of a lost claim (%s) that was not claimed again",
     async (onWorkerLost) => {
       const { task, run } = await claimed(`lost-${onWorkerLost}`, { onWorkerLost });
       await loseSession();
@@ -161,7 +161,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     ["a retry", { kind: "retry", dueMs: 0, error: null } as const],
     ["a failure", failedVerdict],
     ["a release", { kind: "released" } as const],
-  ])("refuses %s from a claim that was taken back", async (name, verdict) => {
+  ])("refuse %s from a claim that was taken back", async (name, verdict) => {
     const { run } = await claimed(`taken-${name.split(" ")[1]}`);
     await loseSession();
     const before = await stage.store.runs.find(run.runId);
@@ -169,7 +169,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     expect(await stage.store.runs.find(run.runId)).toEqual(before);
   });
 
-  it("cancels a run whose try failed after its cancellation was asked", async () => {
+  it("cancel a run whose attempt failed after its cancellation was requested", async () => {
     const { task, run } = await claimed("cancel-meets-retry");
     await stage.store.runs.cancel(run.runId, "enough", stage.nowMs);
     expect(await stage.store.claims.recalls(session)).toMatchObject([
@@ -181,7 +181,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     expect(await counters(task)).toMatchObject({ cancelled: 1, retried: 0 });
   });
 
-  it("lets a success stand that came before the worker heard of the cancellation", async () => {
+  it("keep a success that came before the worker was notified of the cancellation", async () => {
     const { run } = await claimed("success-wins");
     await stage.store.runs.cancel(run.runId, "too late", stage.nowMs);
     expect(await settle(run, succeededVerdict)).toEqual(new Set());
@@ -189,14 +189,14 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     await expect(stage.store.runs.cancel(run.runId, "x", stage.nowMs)).rejects.toMatchObject({ code: "RUN_STATE" });
   });
 
-  it("cancels a claim released after its cancellation was asked", async () => {
+  it("cancel a claim released after its cancellation was requested", async () => {
     const { run } = await claimed("cancel-meets-release");
     await stage.store.runs.cancel(run.runId, "enough", stage.nowMs);
     for (let i = 0; i < 2; i++) expect(await settle(run, { kind: "released" }, stage.nowMs + 3)).toEqual(new Set());
     expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "cancelled" });
   });
 
-  it("gives a task removed meanwhile no other try", async () => {
+  it("give no further attempt to a run of a task removed meanwhile", async () => {
     const { run } = await claimed("removed-meets-retry");
     await stage.store.claims.report(session, [
       { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: null },
@@ -207,7 +207,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
   });
 
   describe("inside the user's transaction", () => {
-    it.each(["allow", "queue"] as const)("both happen or none (overlap %s)", async (overlap) => {
+    it.each(["allow", "queue"] as const)("both take effect or neither does (overlap %s)", async (overlap) => {
       const { task, run } = await claimed(`tx-${overlap}`, { overlap });
       await stage.rows(`create table $s.effect_${overlap} (n int)`);
       const client = await stage.sql.connect();
@@ -238,7 +238,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
       expect(await counters(task)).toMatchObject({ succeeded: 1 });
     });
 
-    it("says no to a claim that was taken back", async () => {
+    it("refuses a claim that was taken back", async () => {
       const { run } = await claimed("tx-stale");
       await loseSession();
       const client = await stage.sql.connect();
@@ -258,7 +258,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
       }
     });
 
-    it("keeps a second completion out while the first is open", async () => {
+    it("blocks a second completion while the first is open", async () => {
       const { task, run } = await claimed("tx-race");
       const client = await stage.sql.connect();
       try {
@@ -274,7 +274,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     });
   });
 
-  it("counts exactly under a burst from several connections, while folding", async () => {
+  it("count exactly in a burst on several connections, while counters are being merged", async () => {
     const tasks: TaskRecord[] = [];
     const runs: ClaimedRun[] = [];
     for (let i = 0; i < 4; i++) {

@@ -29,7 +29,7 @@ describe("a store of two hosts", () => {
     }
   });
 
-  it("is refused in words when none of its hosts accepts writes", async () => {
+  it("is refused with a clear error if none of its hosts accepts writes", async () => {
     const url = "postgres://nobody@127.0.0.1:1,127.0.0.1:2/none";
     const tower = carillon({ store: url, failFast: true, scheduler: false, worker: false, handleSignals: false });
     await expect(tower.start()).rejects.toMatchObject({

@@ -43,7 +43,7 @@ class LateWitness extends ToldWitness {
   }
 }
 
-it("tells the store at once that a service shows it, when that begins during a beat and nothing else changes", async ({
+it("reports to the store at once that the coordination provider lists it, if that begins during a heartbeat", async ({
   onTestFinished,
 }) => {
   const stage = await openStage(postgres());
@@ -69,7 +69,7 @@ it("tells the store at once that a service shows it, when that begins during a b
   expect(membership.trusted()).toBe(true);
 });
 
-it("does not take it for a proof of life that a service shows it again after a gap, but asks the store", async ({
+it("does not accept being listed again after a gap as proof of life, but queries the store", async ({
   onTestFinished,
 }) => {
   const stage = await openStage(postgres());
@@ -120,7 +120,7 @@ it("does not take it for a proof of life that a service shows it again after a g
   await until("it to have a session again", () => membership.sessionId !== sessionId && membership.trusted());
 });
 
-it("turns to the store before a service's word ends that is not given anew, and is never in doubt", async ({
+it("queries the store before an unrenewed confirmation of the provider expires, and is never in doubt", async ({
   onTestFinished,
 }) => {
   const stage = await openStage(postgres());

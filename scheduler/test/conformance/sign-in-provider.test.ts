@@ -52,8 +52,8 @@ async function signedIn(user: string, browser = new SmallBrowser()) {
   return { browser, answer, code: answer.status >= 400 ? ((await answer.json()) as { code: string }).code : undefined };
 }
 
-describe("a provider", () => {
-  test("that does not answer is said to, and the next try asks it again", async () => {
+describe("a sign-in provider", () => {
+  test("that does not answer is reported, and the next sign-in tries it again", async () => {
     const answer = await fetch(begin(), { redirect: "manual" });
     expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, "PROVIDER_UNREACHABLE"]);
     provider.serve(`${home}/v1/sign-in/provided`);
@@ -64,7 +64,7 @@ describe("a provider", () => {
     expect(await stage.client("viewer").howToSignIn()).toEqual({ provider: null, cookie: false });
   });
 
-  test("signs a user in whom it knows and a rule lets in, without a password here", async () => {
+  test("signs in a user it knows and a rule admits, without a local password", async () => {
     provider.groups.set("ann", ["billing", "audit"]);
     const browser = new SmallBrowser();
     const first = await browser.go(`${begin()}?redirect=https://evil.example/`);
@@ -105,7 +105,7 @@ describe("a provider", () => {
     expect(guess.body.code).toBe("SIGN_IN_REFUSED");
   });
 
-  test("is the one that says what its users may: at each sign-in anew, here too at once", async () => {
+  test("decides the rights of its users: at each sign-in again, and at once", async () => {
     const { browser } = await signedIn("ann");
     provider.groups.set("ann", ["ops"]);
     const former = browser.cookie(home, "carillon");
@@ -117,7 +117,7 @@ describe("a provider", () => {
     expect(items).toMatchObject([{ act: "change", after: { role: "operator" } }, { act: "create" }]);
   });
 
-  test("lets nobody in whom no rule lets in, who is locked out, or whose name is somebody else's here", async () => {
+  test("admits no user without a matching rule, none who is locked out, and none whose name another user has", async () => {
     expect(await signedIn("zoe")).toMatchObject({ code: "SIGN_IN_REFUSED" });
     const admin = stage.client();
     const names = async () => (await admin.listUsers({ limit: 200 })).items.map(({ name }) => name);
@@ -131,7 +131,7 @@ describe("a provider", () => {
     expect((await signedIn("ann")).answer.status).toBe(303);
   });
 
-  test("does not bring back whom an admin removed, whoever has the name since; a removed password's name is free", async () => {
+  test("does not restore a user that an admin removed, even under a reused name; a removed password's name is free", async () => {
     const admin = stage.client("admin", server);
     const password = "a long enough password";
     await admin.createUser({ name: "cleo", password, role: "admin" });
@@ -152,7 +152,7 @@ describe("a provider", () => {
     expect(await signedIn("cleo")).toMatchObject({ code: "SIGN_IN_REFUSED" });
   });
 
-  test("is believed only by the browser that asked, for what it asked, once", async () => {
+  test("is trusted only for the browser and the request that began the sign-in, once", async () => {
     const refusedOf = async (browser: SmallBrowser, url: string) => {
       const answer = await browser.go(url);
       expect(browser.cookie(home, "carillon")).toBeUndefined();
@@ -186,7 +186,7 @@ describe("a provider", () => {
     expect(await refusedOf(denied, `${home}/v1/sign-in/provided?error=access_denied&state=${state}`)).toEqual(refused);
   });
 
-  test("is believed by its signature alone, of a token for this client and from this issuer", async () => {
+  test("is trusted by its signature only, for a token for this client and from this issuer", async () => {
     const rights = (claims: object) => ({ ...claims, groups: ["ops"] });
     const { key } = provider;
     const forged: [string, NonNullable<SignInProvider["forge"]>][] = [
@@ -212,7 +212,7 @@ describe("a provider", () => {
     provider.forge = null;
   });
 
-  test("has its tokens kept nowhere", async () => {
+  test("has its tokens stored nowhere", async () => {
     const given: string[] = [];
     provider.forge = (token) => {
       const same = signed(token, provider.key);
@@ -230,7 +230,7 @@ describe("a provider", () => {
     for (const part of (given[0] as string).split(".")) expect(kept).not.toContain(part);
   });
 
-  test("that is out of order is no fault of who signs in", async () => {
+  test("that is out of order does not count as a failed sign-in of the user", async () => {
     provider.broken = true;
     for (let n = 0; n < 25; n++) {
       const browser = new SmallBrowser();
@@ -243,13 +243,13 @@ describe("a provider", () => {
     expect((await signedIn("ann")).answer.status).toBe(303);
   });
 
-  test("leads a browser that is refused back to the page, with why as a word", async () => {
+  test("sends a refused browser back to the page, with the reason as a code", async () => {
     const browser = { redirect: "manual", headers: { accept: "text/html,*/*" } } as const;
     const answer = await fetch(`${home}/v1/sign-in/provided?code=a&state=b`, browser);
     expect([answer.status, answer.headers.get("location")]).toEqual([303, "/?refused=SIGN_IN_REFUSED&why=attempt"]);
   });
 
-  test("is not asked again and again for the same address", async () => {
+  test("is not queried repeatedly for the same address", async () => {
     const codes: string[] = [];
     for (let n = 0; n < 25; n++)
       codes.push(

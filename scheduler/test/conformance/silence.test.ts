@@ -14,7 +14,7 @@ import { openStage, recordingLog, type Stage, until } from "../support/store-sta
  * Tests a network that drops all packets without closing connections. The operating system would notice this only after a quarter of an
  * hour.
  */
-describe.each(everyPostgres())("a network that swallows everything, on $title", (server) => {
+describe.each(everyPostgres())("a network that silently drops all packets, on $title", (server) => {
   const answerMs = 1_000;
   let stage: Stage;
   let proxy: StoreProxy;
@@ -43,7 +43,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
   it.each([
     ["a connection left", 1],
     ["every connection at work", 2],
-  ])("gives up a heartbeat, and with it what waits as long already: %s", async (_, working) => {
+  ])("gives up a heartbeat, and with it all calls that have waited as long: %s", async (_, working) => {
     const session = await stage.session();
     const task = await stage.task(`silence-${working}`);
     const listening = new AbortController();
@@ -70,7 +70,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
     await listened;
   });
 
-  describe("in the midst of a transaction that has a gate's lock", () => {
+  describe("in the middle of a transaction that holds a limit's lock", () => {
     const limit = "set local idle_in_transaction_session_timeout = '200ms'";
     const { log, lines } = recordingLog();
     let database: Database;
@@ -84,7 +84,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
     });
     afterEach(() => database.close());
 
-    it("the server ends it, and others have the lock", async () => {
+    it("the server ends it, and other transactions get the lock", async () => {
       let limits: unknown;
       let isSilent = false;
       const silent = database
@@ -104,7 +104,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
       expect(await silent).toMatchObject({ code: "STORE_UNREACHABLE" });
     });
 
-    it("a process that only stood still is told, and tries again", async () => {
+    it("a process that was only frozen gets an error, and tries again", async () => {
       let tries = 0;
       const rows = await database.persist(() =>
         database.transaction(async (client) => {
@@ -123,7 +123,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
     });
   });
 
-  it("a node that was taken for dead meanwhile joins again as soon as there is a way, on new connections", async () => {
+  it("a node declared dead meanwhile rejoins as soon as the network is back, on new connections", async () => {
     const join = async (node: string, by: Store, timeoutMs: number) => {
       const identity = { node, role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs };
       const clocks = { clock: systemClock, storeClock: new StoreClock(systemClock) };

@@ -41,7 +41,7 @@ async function staged(test: (stage: Stage) => Promise<void>): Promise<void> {
   }
 }
 
-it("a backlog of runs that take long is claimed and given back once, not over and over until one ends", () =>
+it("a backlog of long runs is claimed and released once, not repeatedly until one of them ends", () =>
   staged(async ({ sql, schema, ended, tower: make }) => {
     const count = async (text: string) => Number((await sql.query(text)).rows[0].n);
     const claims = () => count(`select last_value as n from ${schema}.fence`);
@@ -59,7 +59,7 @@ it("a backlog of runs that take long is claimed and given back once, not over an
     expect((await claims()) - before).toBeLessThan(50);
   }));
 
-it("what waits behind runs that take long goes to a worker that has a place", () =>
+it("a run waiting behind long runs goes to a worker with a free slot", () =>
   staged(async ({ sql, schema, ended, tower: make }) => {
     const begun: string[] = [];
     const towers = ["full", "free"].map((name) => {
@@ -82,7 +82,7 @@ it("what waits behind runs that take long goes to a worker that has a place", ()
     expect((await sql.query(`select last_value::int as n from ${schema}.fence`)).rows).toEqual([{ n: 6 }]);
   }));
 
-it("a run that a full worker has claimed ahead begins where a place is free, before one that is due 3 s later", () =>
+it("a run claimed ahead by a full worker starts on a free slot, before one due 3 s later", () =>
   staged(async ({ sql, schema, ended, tower: make }) => {
     const begun: string[] = [];
     const towers = ["full", "free"].map((name) => {

@@ -79,7 +79,7 @@ describe.each<[string, CarillonOptions]>([
   ["a worker", { scheduler: false, worker: true }],
   ["a node that plans, runs and listens", { scheduler: true, worker: true, listen: "127.0.0.1:0" }],
 ])("%s", (_, options) => {
-  it("starts whichever reply of its start is lost, of which every fourth is tried", async () => {
+  it("starts whichever reply of its start is lost (every fourth is tested)", async () => {
     const lost = await Promise.all(
       Array.from({ length: lanes }, async (_lane, lane) => {
         const schema = newSchema();
@@ -96,7 +96,7 @@ describe.each<[string, CarillonOptions]>([
   });
 });
 
-it("a store is opened and its schema made whichever reply is lost: every eighth is tried", async () => {
+it("a store is opened and its schema created whichever reply is lost (every eighth is tested)", async () => {
   let n = 1;
   for (let cut = true; cut; n += 8) {
     const proxy = await cutting(n);

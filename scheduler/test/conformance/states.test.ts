@@ -180,7 +180,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     }
   });
 
-  it("an event that only asks leaves a mark for the worker", async () => {
+  it("an event that only requests something leaves a mark for the worker", async () => {
     const cancelled = await into("claimed", "cancel");
     await fire("cancel", cancelled);
     expect(await stage.store.claims.recalls(cancelled.session)).toMatchObject([

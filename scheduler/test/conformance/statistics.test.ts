@@ -52,7 +52,7 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
     sinceMs = stage.nowMs - dayMs,
   ) => statisticsOf(stage.store.statistics, taskId, { by, sinceMs, nowMs });
 
-  it("counts each end, also of runs that leave no history, in the hour in which it was counted", async () => {
+  it("count each end, including runs without history, in the hour in which it was counted", async () => {
     const task = await made("counted", { history: "failures" });
     const first = Math.ceil(stage.nowMs / hourMs) * hourMs;
     await ended(task, [succeededVerdict, succeededVerdict, failedVerdict], { startedMs: first });
@@ -81,7 +81,7 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
     ).toEqual([1, 1]);
   });
 
-  it("adds each run's duration and lateness once, however many processes add them and in however many slices", async () => {
+  it("add each run's duration and lateness once, by however many processes and in however many slices", async () => {
     const task = await made("timed");
     const startedMs = stage.nowMs + 10_000;
     for (let i = 0; i < 10; i++)
@@ -103,7 +103,7 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
     expect(periods[0]?.late).toMatchObject({ runs: 21, p50: 200, most: 200 });
   });
 
-  it("merges old hours into days, and forgets old days, without changing a sum", async () => {
+  it("merge old hours into days, and delete old days, without changing a sum", async () => {
     const task = await made("merged");
     const dayOf = Math.ceil(stage.nowMs / dayMs) * 24;
     let startedMs = dayOf * hourMs;
@@ -147,7 +147,7 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
     expect(kept.periods, "the days after the limit").toEqual(before.periods.slice(1));
   });
 
-  it("after cluster time went back, later counts belong to the present hour, and no duration counts twice or not at all", async () => {
+  it("after cluster time went back, later counts belong to the present hour, and each duration counts once", async () => {
     const task = await made("ahead");
     const nowMs = Math.ceil(stage.nowMs / dayMs) * dayMs + 10 * dayMs + 60_000;
     const aheadMs = nowMs + 20 * hourMs;

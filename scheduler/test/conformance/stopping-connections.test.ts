@@ -27,7 +27,7 @@ async function connected(text: string): Promise<Socket> {
 const page = "GET /v1/openapi.json HTTP/1.1\r\nhost: tower\r\n\r\n";
 const signIn = "POST /v1/sign-in HTTP/1.1\r\nhost: tower\r\ncontent-type: application/json\r\n";
 
-test("a head that trickles in is given up", async () => {
+test("a request head that arrives too slowly is abandoned", async () => {
   const slow = await connected("GET /livez HTTP/1.1\r\n");
   slow.resume();
   const trickle = setInterval(() => slow.write("x"), 500);
@@ -38,7 +38,7 @@ test("a head that trickles in is given up", async () => {
   }
 });
 
-test("a server stops beside clients that read nothing, trickle, idle, pipeline, or went", async () => {
+test("a server stops despite clients that read nothing, send slowly, idle, pipeline, or have disconnected", async () => {
   await connected(page.repeat(2_000));
   await connected(page.repeat(5));
   await connected("GET /livez HTTP/1.1\r\nhost: tow");

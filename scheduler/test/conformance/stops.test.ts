@@ -145,7 +145,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     if (how === "silent") expect(steps).toContain(step);
   };
 
-  it("a node that does nothing stops", async () => {
+  it("an idle node stops", async () => {
     const one = made();
     one.tower.task("tick", { schedule: every("1h") }, () => undefined);
     await one.tower.start();
@@ -153,7 +153,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     expectNamed(await stops(one), "leaving the cluster");
   });
 
-  it("a node stops whose enqueues wait, which are told", async () => {
+  it("a node with waiting enqueues stops, and rejects them", async () => {
     const one = made();
     one.tower.task("t", {}, () => undefined);
     await one.tower.start();
@@ -164,7 +164,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     for (const each of await pending) expect(each).toMatchObject({ status: "rejected", reason: { code: "STOPPED" } });
   });
 
-  it("a node stops whose verdict cannot be written", async () => {
+  it("a node whose verdict cannot be written stops", async () => {
     const one = made();
     const handler = held(one.tower, false);
     await one.tower.start();
@@ -183,7 +183,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     );
   });
 
-  it("a node stops that has not started yet", async () => {
+  it("a node that has not started yet stops", async () => {
     const one = made();
     fault();
     const started = one.tower.start().catch((error) => error);
@@ -193,7 +193,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     expect(await started).toBeInstanceOf(Error);
   });
 
-  it("a process stops that only holds a lock, and one that waits for it", async () => {
+  it("a process that only holds a lock stops, and so does one that waits for it", async () => {
     const options = { scheduler: false, worker: false };
     const holder = made(options);
     const waiter = made({ ...options, schema: holder.schema });
@@ -209,7 +209,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
   });
 });
 
-it("the store away: a node stops at any moment after, whatever it does then", async () => {
+it("a node stops at any moment after the store becomes unreachable, whatever it is doing", async () => {
   for (let round = 0; round < 12; round++) {
     const one = made({ drain: "100ms" });
     one.tower.task("t", {}, () => undefined);
@@ -231,7 +231,7 @@ it("the store away: a node stops at any moment after, whatever it does then", as
   }
 });
 
-it("a handler that ignores its signal is left behind, and its run goes to another worker", async () => {
+it("a handler that ignores its signal is abandoned, and its run goes to another worker", async () => {
   const one = made();
   const handler = held(one.tower, false);
   await one.tower.start();
@@ -253,7 +253,7 @@ it("a handler that ignores its signal is left behind, and its run goes to anothe
   await until("it has ended", async () => (await store.runs.find(runId)).endedMs !== null);
 });
 
-it("a process stops whose onLead ignores its signal, which the log names", async () => {
+it("a process whose onLead ignores its signal stops, and the log names it", async () => {
   const one = made();
   const terms: Term[] = [];
   one.tower.elect("exporter", { onLead: (term) => new Promise(() => void terms.push(term)) });
@@ -265,7 +265,7 @@ it("a process stops whose onLead ignores its signal, which the log names", async
   ]);
 });
 
-it("handlers have the whole of `drain` to end", async () => {
+it("handlers have the whole `drain` time to end", async () => {
   const one = made({ drain: "60s" });
   const handler = held(one.tower, true);
   await one.tower.start();
@@ -319,7 +319,7 @@ describe.each([
   });
 });
 
-it("a server stops beside clients that pipeline and read nothing, follow events, and wait", async () => {
+it("a server stops despite clients that pipeline and read nothing, follow events, and wait", async () => {
   const one = made({ listen: "127.0.0.1:0" });
   await one.tower.start();
   const [host = "", port] = String(one.tower.listening).split(":");

@@ -75,7 +75,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     };
   }
 
-  it("costs one statement to take and one to give, and nothing once it is not used", async () => {
+  it("cost one statement to take and one to release, and nothing once unused", async () => {
     const name = fresh();
     const a = await join({ timeoutMs: 4_000 });
     const slot = a.permits(name);
@@ -88,7 +88,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect([again?.held, a.asked.get("open")]).toEqual([true, 2]);
   });
 
-  it("finds itself in the line when the answer was lost, and out of it", async () => {
+  it("find their own entry in the queue if the answer was lost, and remove it", async () => {
     const name = fresh();
     const a = await join({ timeoutMs: 10_000 });
     const other = await a.permits(fresh()).acquire(true, never);
@@ -100,7 +100,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect([a.proxy.swallowed, await line(name), other?.held]).toEqual([2, [], true]);
   });
 
-  it("takes out of the line what a release could not, and what came after its giving up", async () => {
+  it("remove a queue entry whose release failed, or that was added after the caller gave up", async () => {
     const name = fresh();
     // The next heartbeat of the session deletes the row that the release could not delete. The timeout is longer than a busy machine takes
     // for these steps, because an ended session sends no heartbeats.
@@ -130,7 +130,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     await until("a beat has found it", async () => (await line(name)).length === 0);
   });
 
-  it("learns by its beat what no signal told", async () => {
+  it("learn from the heartbeat of changes that no signal announced", async () => {
     const name = fresh();
     const [a, b] = [await join(), await join({ deaf: true })];
     const held = await a.permits(name).acquire(true, never);
@@ -140,7 +140,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect((await waiting)?.held).toBe(true);
   });
 
-  it("gets the lock of a process that died long ago, also when it does not want to wait", async () => {
+  it("take over the lock of a long-dead process, even without waiting", async () => {
     const name = fresh();
     const { locks } = stage.store;
     const session = await locks.open(700, Date.now() - 60_000);
@@ -157,7 +157,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect([held?.held, (await line(name)).length]).toEqual([true, 1]);
   });
 
-  it("does not take a living holder for dead because of the store's clock", async () => {
+  it("do not take a live holder for dead because of the store's clock", async () => {
     const name = fresh();
     const [a, b] = [await join({ timeoutMs: 4_000 }), await join({ timeoutMs: 4_000 })];
     const held = await a.permits(name).acquire(true, never);
@@ -166,7 +166,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect(held?.held).toBe(true);
   });
 
-  it("passes over those in line that died waiting", async () => {
+  it("skip waiters that died in the queue", async () => {
     const name = fresh();
     const [a, b, c] = [await join(), await join({ timeoutMs: 2_000 }), await join()];
     const held = await a.permits(name).acquire(true, never);
@@ -185,7 +185,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     b.clock.resume();
   });
 
-  it("is lost when somebody takes it away in the store", async () => {
+  it("are lost if their row is removed from the store", async () => {
     const name = fresh();
     const [a, b] = [await join(), await join()];
     const held = await a.permits(name).acquire(true, never);
@@ -198,7 +198,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect([next?.held, (next?.fence ?? 0n) > (held?.fence ?? 0n)]).toEqual([true, true]);
   });
 
-  it("hears signals on one connection, whoever else listens", async () => {
+  it("receive signals on one connection, however many listeners there are", async () => {
     const proxy = await StoreProxy.before(server.direct);
     const store = await openPostgres({ url: proxy.url, schema: stage.schema, connectionsMax: 1 });
     await store.clock();
@@ -235,7 +235,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     await proxy.close();
   });
 
-  it("lets no line grow without end", async () => {
+  it("limit the length of the queue", async () => {
     const name = fresh();
     const a = await join();
     const held = await a.permits(name).acquire(true, never);

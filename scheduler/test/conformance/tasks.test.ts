@@ -29,7 +29,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
   const live = (task: TaskRecord) => slotsIn("run", task);
 
   describe("versions", () => {
-    it("an equal definition changes nothing, another one makes a version", async () => {
+    it("an equal definition changes nothing, a different one makes a version", async () => {
       const first = await stage.store.tasks.save(defineTask("versions", { description: "a" }), null, change(1_000));
       expect(first).toMatchObject({ changed: true, record: { version: 1 } });
       const same = await stage.store.tasks.save(defineTask("versions", { description: "a" }), null, change(2_000));
@@ -47,7 +47,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       ]);
     });
 
-    it("refuses a definition and leaves nothing of it, nor the group that it names first", async () => {
+    it("refuses an invalid definition and stores nothing of it, not even a group that it names first", async () => {
       const { tasks } = stage.store;
       const next = () => ({ group: `refused-${++groups}` });
       await stage.task("refused-there", { description: "a" });
@@ -79,7 +79,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await left()).toMatchObject([{ name: unknown.group, tasks: 2 }]);
     });
 
-    it("refuses a change made from another version with TASK_STALE, also one that would create", async () => {
+    it("refuses a change based on another version with TASK_STALE, including one that would create the task", async () => {
       const stale = (expected: number, name = "stale", description = "c") =>
         expect(stage.store.tasks.save(defineTask(name, { description }), expected, change(1))).rejects.toMatchObject({
           code: "TASK_STALE",
@@ -99,7 +99,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await stage.store.tasks.versions("stale")).toHaveLength(3);
     });
 
-    it("many processes that save the same at once make one version; different ones, one each", async () => {
+    it("many processes that save the same definition at once make one version; different ones, one each", async () => {
       const stores = [
         stage.store,
         ...(await Promise.all(Array.from({ length: 7 }, () => stage.another({ connectionsMax: 2 })))),
@@ -128,7 +128,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
         if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "TASK_STALE" });
     });
 
-    it("gives a group one number, whoever asks first", async () => {
+    it("gives a group one number, whichever process uses it first", async () => {
       const stores = [stage.store, await stage.another(), await stage.another()];
       const numbers = await Promise.all(
         stores.flatMap((store) => [store.tasks.group("new-group"), store.tasks.group("new-group")]),
@@ -138,7 +138,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
   });
 
   describe("an edit", () => {
-    it("withdraws what is planned and not claimed, and plans anew without losing or doubling a slot", async () => {
+    it("withdraws planned, unclaimed slots, and replans without losing or duplicating a slot", async () => {
       const task = await alone("edited", { schedule: every("1s") });
       await stage.plan([task], session, stage.nowMs + 5_000);
       const before = await ledger(task);
@@ -151,7 +151,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await live(task)).toEqual(before);
     });
 
-    it("leaves a slot that is claimed ahead, and plans every other one around it", async () => {
+    it("keeps a slot that is claimed ahead, and plans all other slots around it", async () => {
       const task = await alone("claimed-ahead", { schedule: every("1s") });
       await stage.plan([task], session, stage.nowMs + 5_000);
       const before = await ledger(task);
@@ -171,7 +171,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(runs.map(({ version }) => version)).toEqual([2, 1, 2, 2, 2]);
     });
 
-    it("keeps what came due already, and records what was never planned as missed", async () => {
+    it("keeps slots that already came due, and records unplanned ones as missed", async () => {
       const task = await alone("due-already", { schedule: every("1s") });
       await stage.plan([task], session, stage.nowMs + 2_000);
       const [first] = (await ledger(task)) as [number];
@@ -185,7 +185,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       ]);
     });
 
-    it("counts the newest 10,000 of what was never planned, so that counters and alarms know of it", async () => {
+    it("counts the newest 10,000 unplanned slots, so that counters and alarms include them", async () => {
       const task = await alone("long-away", { schedule: every("1s") });
       const first = task.nextSlotMs as number;
       const later = first + 20_000_000;
@@ -207,7 +207,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect((await stage.claim(session, [moved])).map((run) => run.runId)).toEqual([runId]);
     });
 
-    it("races the planner without losing or doubling a slot", async () => {
+    it("races the planner without losing or duplicating a slot", async () => {
       const task = await alone("edit-race", { schedule: every("100ms") });
       const other = await stage.another();
       const group = task.definition.group;
@@ -231,7 +231,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
   });
 
   describe("pause, resume, remove", () => {
-    it("a pause takes back what has not come due, skips what has, and lets enqueued runs wait", async () => {
+    it("a pause takes back slots not yet due, skips due ones, and holds enqueued runs", async () => {
       const task = await alone("paused", { schedule: every("1s") });
       await stage.plan([task], session, stage.nowMs + 3_000);
       const [first, second, third] = (await ledger(task)) as [number, number, number];
@@ -257,7 +257,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
     });
 
     it.each(["resume", "remove"] as const)(
-      "slots inside a pause are told as skipped by the %s, those before an edit by the schedule of then",
+      "the %s records slots inside a pause as skipped, and those before an edit by the earlier schedule",
       async (act) => {
         const name = `paused-for-long-${act}`;
         const fromMs = stage.nowMs;
@@ -285,7 +285,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
     );
 
     it.each(["pause", "remove"] as const)(
-      "%s asks claimed-ahead runs back; given back, they end as if never claimed",
+      "%s recalls claimed-ahead runs, which end when released as if never claimed",
       async (act) => {
         const task = await alone(`asked-${act}`, { schedule: at(stage.nowMs + 5_000) });
         await stage.plan([task], session, stage.nowMs + 10_000);
@@ -303,23 +303,20 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       },
     );
 
-    it.each(["pause", "remove"] as const)(
-      "%s waits also for what was asked back before, and may start",
-      async (act) => {
-        const task = await alone(`asked-before-${act}`);
-        const runId = await stage.enqueue(task);
-        const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
-        expect(await stage.store.runs.cancel(runId, "enough", stage.nowMs)).toBe("asked");
-        expect(await stage.store.tasks[act](`asked-before-${act}`, change(stage.nowMs))).toMatchObject({
-          recalled: [runId],
-        });
-        expect(await stage.store.runs.recallsOpen([runId])).toEqual([runId]);
-        await settle(run, { kind: "ended", outcome: "cancelled", result: null, error: null });
-        expect(await stage.store.runs.recallsOpen([runId])).toEqual([]);
-      },
-    );
+    it.each(["pause", "remove"] as const)("%s also waits for runs recalled before, and may start", async (act) => {
+      const task = await alone(`asked-before-${act}`);
+      const runId = await stage.enqueue(task);
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      expect(await stage.store.runs.cancel(runId, "enough", stage.nowMs)).toBe("asked");
+      expect(await stage.store.tasks[act](`asked-before-${act}`, change(stage.nowMs))).toMatchObject({
+        recalled: [runId],
+      });
+      expect(await stage.store.runs.recallsOpen([runId])).toEqual([runId]);
+      await settle(run, { kind: "ended", outcome: "cancelled", result: null, error: null });
+      expect(await stage.store.runs.recallsOpen([runId])).toEqual([]);
+    });
 
-    it("a claimed run that has started answers so, and goes on", async () => {
+    it("a claimed run that has started reports that, and continues", async () => {
       const task = await alone("goes-on");
       await stage.enqueue(task);
       const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -336,7 +333,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await settle(run, succeededVerdict)).toEqual(new Set());
     });
 
-    it("a pause undone at once loses no slot, though a claim was asked back", async () => {
+    it("a pause undone at once loses no slot, even if a claim was recalled", async () => {
       const task = await alone("undone", { schedule: every("1s") });
       await stage.plan([task], session, stage.nowMs + 4_000);
       const before = await ledger(task);
@@ -350,7 +347,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await live(task)).toEqual(before);
     });
 
-    it("enqueueing while the task is paused never lets a run through", async () => {
+    it("an enqueue while the task is paused never lets a run start", async () => {
       const task = await alone("pause-race");
       const other = await stage.another();
       for (let round = 0; round < 25; round++) {
@@ -375,7 +372,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       }
     });
 
-    it("waits for a completion that is open in someone's transaction without storming the store", async () => {
+    it("waits for a completion in another transaction without flooding the store with queries", async () => {
       const task = await alone("open-completion");
       await stage.enqueue(task);
       const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
@@ -400,7 +397,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       }
     });
 
-    it("a removed task is gone: unknown, never planned, its runs cancelled; defining it again brings it back", async () => {
+    it("a removed task is gone: unknown, never planned, its runs cancelled; defining it again restores it", async () => {
       const task = await alone("removed", { schedule: every("1s") });
       const waiting = await stage.enqueue(task, { dueMs: stage.nowMs + 1_000 });
       await stage.store.tasks.pause("removed", change(stage.nowMs));
@@ -441,7 +438,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await next()).toBe(slotMs + 7 + periodMs);
     });
 
-    it("not when it is tried again", async () => {
+    it("not when it is retried", async () => {
       const { task, slotMs, next } = await planned("delay-retry");
       const [run] = (await stage.claim(session, [task], slotMs)) as [ClaimedRun];
       await settle(run, { kind: "retry", dueMs: slotMs + 1, error: null }, slotMs);

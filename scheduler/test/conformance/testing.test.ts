@@ -20,12 +20,12 @@ async function open(options: TestTowerOptions): Promise<TestTower> {
 const seen = (runs: { slotMs: number | null }[]) => runs.map(({ slotMs }) => new Date(slotMs ?? 0).toISOString());
 
 describe("a test tower", () => {
-  it("is not opened with a store that is undefined, as a misspelt variable is", async () => {
+  it("does not open with an undefined store, as from a misspelt variable", async () => {
     const opened = testTower({ store: undefined as never, tasks: () => undefined });
     await expect(opened).rejects.toMatchObject({ code: "OPTION_INVALID", path: "store" });
   });
 
-  it("fires every slot of half a day of hours and of four months, each once and at its time", async () => {
+  it("fires every slot of half a day and of four months, each once and on time", async () => {
     const starts: [string, number, number][] = [];
     const note = (run: Run) => void starts.push([run.task, run.slot?.getTime() ?? 0, tower.now().getTime()]);
     const { log, lines } = recordingLog();
@@ -54,7 +54,7 @@ describe("a test tower", () => {
     expect(complaints(lines)).toEqual([]);
   });
 
-  it("moves its time through the wait of a batch, without patience for the runs that gather", async () => {
+  it("advances its time through the wait of a batch, without real time spent on collecting runs", async () => {
     const sizes: number[] = [];
     const tower = await open({
       patience: "1h",
@@ -74,7 +74,7 @@ describe("a test tower", () => {
     expect(await tower.run("index", 7)).toMatchObject({ outcome: "succeeded", result: 7 });
   });
 
-  it("runs one task to its end: through back-off, with what each attempt logged", async () => {
+  it("runs one task to its end: through back-off, with each attempt's log", async () => {
     let tries = 0;
     const tower = await open({
       tasks(carillon) {
@@ -103,7 +103,7 @@ describe("a test tower", () => {
     });
   });
 
-  it("begins a run that is addressed when it is due, and its next try", async () => {
+  it("starts an addressed run when it is due, and its next attempt too", async () => {
     const beganMs: number[] = [];
     const tower = await open({
       tasks(carillon) {
@@ -119,7 +119,7 @@ describe("a test tower", () => {
     expect(beganMs.map((ms) => Math.round(ms / 1_000))).toEqual([7_200, 10_800]);
   });
 
-  it("begins at once what is to be addressed and is made in a transaction, of which the store tells after its commit", async () => {
+  it("starts at once a routed run from a transaction, which the store reports after its commit", async () => {
     const beganMs: number[] = [];
     const tower = await open({
       tasks(carillon) {
@@ -141,7 +141,7 @@ describe("a test tower", () => {
     expect(beganMs).toEqual([0, 10_000, 20_000, 30_000, 40_000]);
   });
 
-  it("gives the place that a try has had in its worker to the next run while the retry waits", async () => {
+  it("passes an attempt's worker slot to the next run while the retry waits", async () => {
     const beganMs: [number, number][] = [];
     const tower = await open({
       tasks(carillon) {
@@ -164,7 +164,7 @@ describe("a test tower", () => {
     ]);
   });
 
-  it("reports a success of a task that keeps its failures only; those that nobody waits for leave no row", async () => {
+  it("reports a success of a task with history: failures; runs that no caller awaits leave no row", async () => {
     const tower = await open({
       tasks: (carillon) => void carillon.task("ping", { history: "failures" }, (run) => run.log.info("here") ?? "pong"),
     });
@@ -180,7 +180,7 @@ describe("a test tower", () => {
     await expect(store.runs.find(runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
 
-  it("runs and closes while the test's framework has its fake timers on", async () => {
+  it("runs and closes while the test framework's fake timers are on", async () => {
     vi.useFakeTimers();
     try {
       const never = (run: Run) => new Promise((resolve) => run.signal.addEventListener("abort", resolve));
@@ -197,7 +197,7 @@ describe("a test tower", () => {
     }
   });
 
-  it("a timeout passes in no time, a handler's sleep too, and serial runs wait for each other", async () => {
+  it("a timeout and a handler's sleep take no real time, and serial runs wait for each other", async () => {
     const tower = await open({
       patience: "50ms",
       tasks(carillon) {
@@ -217,7 +217,7 @@ describe("a test tower", () => {
     expect(tens).toEqual([1, 2, 3]);
   });
 
-  it("stands still while a handler waits for something real", async () => {
+  it("stops its clock while a handler waits for something real", async () => {
     const tower = await open({
       patience: "30s",
       tasks: (carillon) =>
@@ -234,7 +234,7 @@ describe("a test tower", () => {
   });
 
   it.each(["allow", "queue"] as const)(
-    "goes on while a handler sleeps in a transaction that has completed its run: %s",
+    "continues while a handler sleeps in a transaction that has completed its run: %s",
     async (overlap) => {
       const client = new pg.Client({ connectionString: postgres().direct });
       await client.connect();
@@ -262,7 +262,7 @@ describe("a test tower", () => {
     },
   );
 
-  it("goes on with a fixed delay whose next run is cancelled in the moment in which it was planned", async () => {
+  it("continues with a fixed delay whose next run is cancelled at the moment it was planned", async () => {
     const tower = await open({
       tasks: (carillon) => void carillon.task("again", { schedule: every("4s", { mode: "delay" }) }, () => "done"),
     });
@@ -273,7 +273,7 @@ describe("a test tower", () => {
     expect(seen(await tower.advance("10s"))).toEqual(["2030-01-01T00:00:04.001Z", "2030-01-01T00:00:08.001Z"]);
   });
 
-  it("is the real thing: enqueue, keys, cancel, pause, counters, fences", async () => {
+  it("behaves as in production: enqueue, keys, cancel, pause, counters, fences", async () => {
     const fences: number[] = [];
     const tower = await open({
       tasks: (carillon) => void carillon.task("work", {}, (run) => void fences.push(run.fence)),
@@ -292,7 +292,7 @@ describe("a test tower", () => {
     expect((await store.tasks.counters([taskId])).get(taskId)).toMatchObject({ succeeded: 2, cancelled: 1 });
   });
 
-  it("runs until nothing waits: what is enqueued for later, retries, what follows, and no slot that is not due", async () => {
+  it("runs until nothing waits: later enqueues, retries and followers, but no slot that is not due", async () => {
     const ran: unknown[] = [];
     const tower = await open({
       tasks(carillon) {
@@ -323,7 +323,7 @@ describe("a test tower", () => {
     expect(ran.slice(4)).toEqual(["hourly"]);
   });
 
-  it("lets a test stand in for a handler and for an HTTP request, until it ends that", async () => {
+  it("lets a test replace a handler and an HTTP request, until the test ends that", async () => {
     const tower = await open({
       tasks(carillon) {
         carillon.task("charge", { retry: { attempts: 2, delay: "1s" } }, () => "charged");
@@ -342,7 +342,7 @@ describe("a test tower", () => {
     await expect(tower.fake("chargge", () => null)).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
   });
 
-  it("forgets what is past its retention", async () => {
+  it("deletes data past its retention", async () => {
     const tower = await open({ retention: "2d", tasks: (carillon) => void carillon.task("work", {}, () => "done") });
     const { runId } = await tower.run("work");
     const { store } = await tower.carillon.open();
@@ -352,7 +352,7 @@ describe("a test tower", () => {
     await expect(store.runs.find(runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
 
-  it("refuses what makes no sense", async () => {
+  it("refuses invalid calls", async () => {
     const tower = await open({ tasks: (carillon) => void carillon.task("idle", {}, () => undefined) });
     const refused = (code: string) => expect.objectContaining({ code });
     await expect(tower.advanceTo("2029-01-01T00:00:00Z")).rejects.toEqual(refused("OPTION_INVALID"));
@@ -365,7 +365,7 @@ describe("a test tower", () => {
     await expect(tower.advance("1h")).rejects.toEqual(refused("STOPPED"));
   });
 
-  it("leaves nothing behind, and a handler that never ends does not hold it up", async () => {
+  it("leaves nothing behind, and is not blocked by a handler that never ends", async () => {
     const tower = await open({
       patience: "10ms",
       tasks: (carillon) => void carillon.task("endless", {}, () => new Promise(() => undefined)),

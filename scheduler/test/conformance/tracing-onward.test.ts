@@ -66,7 +66,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-it("a request's traceparent goes on to the run, of a server that does not trace too; without one nothing is written", async () => {
+it("a request's traceparent passes to the run, even through a server without tracing; without one none is stored", async () => {
   const [plain, tracing] = stage.servers as [Carillon, Carillon];
   const { run: silent } = await post("/v1/tasks/near/runs", {}, plain);
   expect((await runOf("near", silent)).parentSpanContext).toBe(undefined);
@@ -87,7 +87,7 @@ it("a request's traceparent goes on to the run, of a server that does not trace 
   expect(named("enqueue")[0]?.attributes["messaging.batch.message_count"]).toBe(2);
 });
 
-it("runs that a run spawns, joins and is followed by go on in its trace; a chain's are linked", async () => {
+it("spawned runs, joins and followers continue the run's trace; the next run of a chain has a span link", async () => {
   const { runId } = await tower.enqueue("fork");
   const fork = await runOf("fork", runId);
   const begun = () => named("run leaf").some((span) => span.parentSpanContext?.spanId === fork.spanContext().spanId);
@@ -101,7 +101,7 @@ it("runs that a run spawns, joins and is followed by go on in its trace; a chain
   expect(second.links.map((link) => link.context.spanId)).toEqual([first.spanContext().spanId]);
 });
 
-it("a remote worker's run is a child of who began it, and what it spawns of the run", async () => {
+it("a remote worker's run is a child of the caller's span, and the runs it spawns are children of the run", async () => {
   const { run } = await post("/v1/tasks/far/runs", {}, stage.server, headers);
   const remote = await runOf("far", run);
   expect(parentOf(remote)).toEqual(ids);

@@ -50,7 +50,7 @@ afterAll(async () => {
   await sql.end();
 });
 
-it("without an SDK nothing is written; with one a run's span goes on from its enqueuer's, in this process and in another", async () => {
+it("without an SDK nothing is written; with one a run's span continues its enqueuer's, within and across processes", async () => {
   const plain = withTasks(make());
   await plain.start();
   await plain.enqueue("works");
@@ -109,7 +109,7 @@ it("without an SDK nothing is written; with one a run's span goes on from its en
   expect(late?.links[0]?.context.spanId).toBe(named("enqueue works")[1]?.spanContext().spanId);
 });
 
-it("slots are roots; each attempt has a span, and a failure its error; a transaction carries its origin", async () => {
+it("slots are root spans; each attempt has a span, and a failure its error; a transaction passes on its origin", async () => {
   const tower = towers.at(-1) as Carillon;
   await ended("run slots");
   expect([named("run slots")[0]?.parentSpanContext, named("run slots")[0]?.links]).toEqual([undefined, []]);

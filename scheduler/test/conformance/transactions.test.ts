@@ -155,7 +155,7 @@ describe.each(everyPostgres())("transactions on $title", ({ url }) => {
       return undefined;
     };
 
-    test("runs, schedules and the caller's rows are there together, or not at all", async () => {
+    test("runs, schedules and the caller's rows exist together, or not at all", async () => {
       const insert = `insert into ${schema}_own.invoice values (1)`;
       const payload = { text: "a \"quoted\" \\ {brace}, 'and' ü", list: [1, null, "x"], when: "2026-01-01" };
       const before = await invoices();
@@ -211,7 +211,7 @@ describe.each(everyPostgres())("transactions on $title", ({ url }) => {
       expect(await invoices()).toBe(before + 1);
     });
 
-    test("its connection without a transaction is refused, with the way to one", async () => {
+    test("its connection without a transaction is refused, with a hint how to begin one", async () => {
       const tx = library.outside as Transaction;
       await expect(tower.enqueue("invoice", null, { tx })).rejects.toMatchObject({
         code: "OPTION_INVALID",

@@ -7,7 +7,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { asCode, change, openStage, type Stage, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("turns on $title", (server) => {
+describe.each(everyPostgres())("fair claims on $title", (server) => {
   let stage: Stage;
   let session: number;
   let tower: Carillon | undefined;
@@ -44,7 +44,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     return { taskIds: runs.map(({ taskId }) => taskId).sort((a, b) => a - b), lastTaskId };
   };
 
-  it("each task with due runs has a few, whatever is older; those excepted and other groups' have none", async () => {
+  it("take a few runs of each due task, whatever its age, but none of excepted tasks and other groups", async () => {
     const group = { group: "turns" };
     const [old, young, excepted] = [
       await stage.task("old", group),
@@ -65,7 +65,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     expect((await turn(old, { sessionId: await ended() })).taskIds, "a session that ended").toEqual([]);
   });
 
-  it("priorities stay strict", async () => {
+  it("keep priorities strict", async () => {
     const group = { group: "strict" };
     const [high, low] = [await stage.task("high", group), await stage.task("low", group)];
     await backlog(high, 10, 7);
@@ -75,7 +75,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     expect((await turn(low)).taskIds).toEqual([high.taskId, high.taskId, low.taskId].sort((a, b) => a - b));
   });
 
-  it("what a worker has waiting of a task keeps away what is not above it, and no higher priority", async () => {
+  it("of a task already waiting at the worker take only higher priorities, and of other tasks also equal ones", async () => {
     const group = { group: "above" };
     const [both, other] = [await stage.task("both", group), await stage.task("other", group)];
     await backlog(both, 3, 4);
@@ -88,7 +88,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     ]);
   });
 
-  it("looks at a bounded number of tasks, and goes on where it ended", async () => {
+  it("read a bounded number of tasks, and continue where they ended", async () => {
     const definitions = Array.from({ length: 205 }, (_, i) => defineTask(`many-${i}`, { group: "many" }));
     const tasks = await stage.store.tasks.saveAll(definitions, change(stage.nowMs), asCode);
     tasks.sort((a, b) => a.taskId - b.taskId);
@@ -105,7 +105,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     expect(two).toEqual({ taskIds: tasks.slice(200).map(({ taskId }) => taskId), lastTaskId: 0 });
   });
 
-  it("a serial task starts ahead of 20,000 older runs of another that fill every place", async () => {
+  it("start a serial task ahead of 20,000 older runs of another task that fill every slot", async () => {
     /** For each run of the serial task, in order: how many runs of the other task had ended when it started. */
     const before: number[] = [];
     let ended = 0;
@@ -134,7 +134,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     expect(before.at(-1)).toBeLessThan(15_000);
   });
 
-  it("others' places: free by what they have claimed, for tasks of their groups and of those who asks", async () => {
+  it("other workers' free slots: less their claims, for tasks of both their groups and the requesting worker's", async () => {
     const groups = ["places", "aside"];
     const [task, aside, foreign, routed] = [
       await stage.task("placed", { group: "places" }),

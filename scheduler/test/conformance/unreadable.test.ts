@@ -73,7 +73,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
       [taskIds, JSON.stringify(schedule), Date.now()],
     );
 
-  it(`${many} of them are tried once, hold up no other task, and are an alarm until they can be read`, async () => {
+  it(`${many} of them are tried once, delay no other task, and raise an alarm until they can be read`, async () => {
     const unread = await store("olympus", many, { zone });
     const ids = unread.map(({ taskId }) => taskId);
     const { log, lines } = recordingLog();
@@ -135,7 +135,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     expect(lookups).toBe(looked);
   });
 
-  it("a node that can read them plans them, and one that cannot plans the rest", async () => {
+  it("a node that can read them plans them, and one that cannot plans all other tasks", async () => {
     const [record] = (await store("elysium", 1, { zone, expression: "* * * * * *" })) as [TaskRecord];
     await stage.rows("update $s.plan set next_slot_ms = null where task_id <> $1", [record.taskId]);
     const plain = await stage.task("plain", { schedule: every("1s") });
@@ -173,7 +173,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     expect(newer.setAside()).toEqual([]);
   });
 
-  it("a kind of schedule that it does not know is not taken for another", async () => {
+  it("an unknown kind of schedule is not mistaken for another kind", async () => {
     const [record] = (await store("lunar", 1, { type: "lunar" })) as [TaskRecord];
     await stage.rows("update $s.plan set next_slot_ms = null where task_id <> $1", [record.taskId]);
     const storeClock = new StoreClock(systemClock);

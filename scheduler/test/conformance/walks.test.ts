@@ -28,7 +28,7 @@ const failed: Verdict = { kind: "ended", outcome: "failed", result: null, error:
 /** Returns a verdict after which the run waits for its next attempt, and so moves behind all other runs in the list. */
 const again = (): Verdict => ({ kind: "retry", dueMs: Date.now() - 1, error: '{"message":"no"}' });
 
-describe("a walk of the runs while a thousand of them end", () => {
+describe("paging through the runs while a thousand of them end", () => {
   const walks: [string, Given<"listRuns">][] = [
     ["of all", { limit: 50 }],
     ["of a task", { task: "walked-1", limit: 70 }],
@@ -36,7 +36,7 @@ describe("a walk of the runs while a thousand of them end", () => {
     ["of a time", { since: "2020-01-01T00:00:00Z", until: "2100-01-01T00:00:00Z", limit: 200 }],
   ];
 
-  test.each(walks)("%s shows none twice and all that were there", async (_, given) => {
+  test.each(walks)("%s lists none twice and all that existed", async (_, given) => {
     const random = seeded(7);
     const name = given.task ?? `walked-${randomBytes(3).toString("hex")}`;
     const { record } = await stage.store.tasks.save(defineTask(name, { group: name }), null, change(Date.now()));
@@ -90,7 +90,7 @@ describe("a walk of the runs while a thousand of them end", () => {
   });
 });
 
-test("a cursor of the runs from before it named what was shown is refused with what to do", async () => {
+test("a cursor of an older format is refused with a hint", async () => {
   const before = Buffer.from(JSON.stringify(["live", 5, 5])).toString("base64url");
   for (const cursor of [before, Buffer.from(JSON.stringify(["live", 5, 5, "x"])).toString("base64url")])
     await expect(api.listRuns({ cursor })).rejects.toMatchObject({
@@ -99,7 +99,7 @@ test("a cursor of the runs from before it named what was shown is refused with w
     });
 });
 
-test("a walk of the open alarms shows each once while some end, come, and are found again", async () => {
+test("paging through the open alarms lists each once while some end, open, and are raised again", async () => {
   const at = Date.now();
   const open = (subjects: string[], openedMs: number) =>
     stage.rows(

@@ -64,7 +64,7 @@ afterAll(() => {
   return new Promise((resolve) => receiver.close(resolve));
 });
 
-describe.each(everyPostgres())("webhooks of events, on $title", ({ url }) => {
+describe.each(everyPostgres())("event webhooks, on $title", ({ url }) => {
   const { make } = ownSchema(url, "webhooks", { drain: 0 });
   const { log, lines } = recordingLog();
   afterEach(() => {
@@ -139,7 +139,7 @@ describe.each(everyPostgres())("webhooks of events, on $title", ({ url }) => {
     await tower.stop();
   });
 
-  it("get an event again that they refused, with the same id, and later events after it", async () => {
+  it("get a refused event again, with the same id, and later events after it", async () => {
     const tower = await working({ again: { url: `${at}/again` } });
     answers.push(500, 302);
     const first = await tower.enqueue("fine", null);
@@ -151,7 +151,7 @@ describe.each(everyPostgres())("webhooks of events, on $title", ({ url }) => {
     await tower.stop();
   });
 
-  it("get the event that a process was posting when it ended from the next process", async () => {
+  it("get an event again from the next process if the one posting it ended", async () => {
     const webhooks = { over: { url: `${at}/over` } };
     const one = await working(webhooks);
     answers.push(null);
@@ -164,7 +164,7 @@ describe.each(everyPostgres())("webhooks of events, on $title", ({ url }) => {
     await other.stop();
   });
 
-  it("are refused with what is wrong, by path", () => {
+  it("are refused with the path and the reason", () => {
     for (const [webhooks, path, words] of [
       [{ a: { url: "x" } }, "webhooks.a.url", "must be an http:// or https:// URL"],
       [{ a: { ulr: at } }, "webhooks.a.ulr", 'did you mean "url"?'],

@@ -22,7 +22,7 @@ const horizonMs = 6_000;
 const schema = "carillon";
 
 /** Restores a store from a base backup while nodes use it. The nodes must not plan from what they remember of the lost time. */
-describe("a store that is restored under living nodes", () => {
+describe("a store restored under live nodes", () => {
   const { log, lines } = recordingLog();
   const slots: { task: string; slotMs: number; atMs: number }[] = [];
   const nodes: Carillon[] = [];
@@ -112,7 +112,7 @@ describe("a store that is restored under living nodes", () => {
     return rows as { slot: number; times: number }[];
   };
 
-  it("`restored` is refused though the backup has no session, and what nodes define is stored again and planned", async () => {
+  it("`restored` is refused even if the backup has no session; the nodes' definitions are stored and planned again", async () => {
     await fires("slots fire", "tick", 0, tickMs);
     const { taskId } = await store.tasks.byName("tick");
     await server.restore();
@@ -128,7 +128,7 @@ describe("a store that is restored under living nodes", () => {
     slots.length = 0;
   });
 
-  it("no version comes twice, every slot is accounted once, and tasks are planned at once by what the store has", async () => {
+  it("no version is repeated, every slot is recorded once, and tasks are planned at once from the stored definitions", async () => {
     await fires("slots fire", "tick", 0, tickMs);
     const firstMs = Math.min(...slots.filter(({ task }) => task === "tick").map(({ slotMs }) => slotMs));
     for (let round = 0; round < rounds(1, 10); round++) {
@@ -164,7 +164,7 @@ describe("a store that is restored under living nodes", () => {
     expect(lines.filter(({ message }) => message.includes("cannot plan"))).toEqual([]);
   });
 
-  it("`restored` that is forced through under living nodes is noticed: edited tasks and tasks of lost groups fire", async () => {
+  it("a forced `restored` under live nodes is noticed: edited tasks and tasks of lost groups fire", async () => {
     await server.backUp();
     await fires("the edited task fires by its new schedule", "edited", Date.now(), await edit());
     await server.restore();

@@ -93,7 +93,7 @@ describe.each([
     return held as Held;
   }
 
-  it("under a process that only uses locks, gives them to it again, under higher fences, and to one at a time", async () => {
+  it("under a process that only uses locks, grants them again, with higher fences, to one holder at a time", async () => {
     const a = user();
     const before = await a.lock("invoices").acquire();
     await before.release();
@@ -108,7 +108,7 @@ describe.each([
     expect(next.fence).toBeGreaterThan(first.fence);
   });
 
-  it("while no process lives, is taken up again by one that only uses locks, and by all that come later", async () => {
+  it("while no process lives, is set up again by a process that only uses locks, and used by all later ones", async () => {
     const first = user();
     const before = await first.lock("invoices").acquire();
     await first.stop();
@@ -122,7 +122,7 @@ describe.each([
     expect(await node.lock("letters").tryAcquire()).toBeUndefined();
   });
 
-  it("is told from another that holds nothing: who would use that is refused, and writes nothing there", async () => {
+  it("is distinguished from another empty service: a process that would use that is refused, and writes nothing", async () => {
     const a = user();
     await a.lock("invoices").acquire();
     await expect(user("other").lock("invoices").acquire()).rejects.toMatchObject({ code: "COORDINATION_DIFFERS" });
@@ -131,7 +131,7 @@ describe.each([
     await expect(user("other").lock("invoices").tryAcquire()).rejects.toMatchObject({ code: "COORDINATION_DIFFERS" });
   });
 
-  it("under a live node, keeps the id that the node knows: a newcomer waits until the node has written it", async () => {
+  it("under a live node, keeps the node's cluster id: a newcomer waits until the node has written it", async () => {
     const url = service.url("cluster");
     const proxy = await StoreProxy.before(`tcp://${service.address}`);
     closing.push(() => proxy.close());

@@ -22,7 +22,7 @@ const patienceMs = 60_000;
  */
 const steadyMs = 6_000;
 
-describe.each(witnessDrivers)("witness on $title", (driver) => {
+describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
   let stage: WitnessStage;
   const open: WitnessMember[] = [];
   let sessions = 0;
@@ -108,7 +108,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     };
   };
 
-  it("shows who has announced itself, and what it said", async () => {
+  it("lists members that announced themselves, with their data", async () => {
     const [a, b] = [await make(), await make()];
     expect([a.witness.shownUntil(), a.witness.first(), a.witness.title]).toEqual([0, false, driver.title]);
     a.witness.announce(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
@@ -126,7 +126,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect(await goneFor(b, [])).toEqual([]);
   });
 
-  it("shows a new session in place of the old one, and a change of what is shown", async () => {
+  it("lists a new session in place of the old one, and a change of its data", async () => {
     const [a, b] = await crowd(2);
     if (!a || !b) throw new Error("two were made");
     const next = ++sessions;
@@ -144,7 +144,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await soon("the change is seen", async () => (await b.witness.described(next))?.groups[0] === "other");
   });
 
-  it("shows for ever who goes on, and no longer who left", async () => {
+  it("lists a live member indefinitely, and no longer lists a member that left", async () => {
     const [a, b] = await crowd(2);
     if (!a || !b) throw new Error("two were made");
     const began = mono();
@@ -160,7 +160,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await a.witness.leave();
   });
 
-  it("tells who listens what changed", async () => {
+  it("notifies listeners of changes", async () => {
     const [a, b] = [await join(stage.sessionTimeoutMs), await join()];
     const told: string[] = [];
     a.witness.onChange((what) => void told.push(what));
@@ -177,28 +177,31 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await soon("it is first again", () => isFirst(a));
   });
 
-  it.each(["cut", "hang"] as const)("lets another be first, and not too early, when a line is %s", async (how) => {
-    const [a, b, c] = [await join(stage.sessionTimeoutMs), await join(), await join()];
-    a.witness.contend();
-    await soon("the one is first", () => isFirst(a));
-    b.witness.contend();
-    const end = guard([a, b], c);
-    a[how]();
-    await soon("the other is first", () => isFirst(b));
-    expect([a.witness.first(), isShown(a)]).toEqual([false, false]);
-    await soon("the one is gone", async () => (await goneFor(c, [a.id])).length === 1);
-    const seenGone = mono();
-    a.heal();
-    await soon("the one is shown again", () => isShown(a) && sees(a, [a.id, b.id, c.id]));
-    expect(a.witness.shownSince()).toBeGreaterThan(seenGone);
-    await soon("it is not gone any more", async () => (await c.witness.gone([a.id])).length === 0);
-    expect(isFirst(b)).toBe(true);
-    await b.witness.stepDown();
-    await soon("the one is first again", () => isFirst(a));
-    expect(await end()).toMatchObject({ wrong: [] });
-  });
+  it.each(["cut", "hang"] as const)(
+    "elects another leader, and not too early, when a connection is %s",
+    async (how) => {
+      const [a, b, c] = [await join(stage.sessionTimeoutMs), await join(), await join()];
+      a.witness.contend();
+      await soon("the one is first", () => isFirst(a));
+      b.witness.contend();
+      const end = guard([a, b], c);
+      a[how]();
+      await soon("the other is first", () => isFirst(b));
+      expect([a.witness.first(), isShown(a)]).toEqual([false, false]);
+      await soon("the one is gone", async () => (await goneFor(c, [a.id])).length === 1);
+      const seenGone = mono();
+      a.heal();
+      await soon("the one is shown again", () => isShown(a) && sees(a, [a.id, b.id, c.id]));
+      expect(a.witness.shownSince()).toBeGreaterThan(seenGone);
+      await soon("it is not gone any more", async () => (await c.witness.gone([a.id])).length === 0);
+      expect(isFirst(b)).toBe(true);
+      await b.witness.stepDown();
+      await soon("the one is first again", () => isFirst(a));
+      expect(await end()).toMatchObject({ wrong: [] });
+    },
+  );
 
-  it("keeps who was away for less than its time", async () => {
+  it("keeps a member that was away for less than its timeout", async () => {
     const [a, b] = await crowd(2);
     if (!a || !b) throw new Error("two were made");
     a.witness.contend();
@@ -213,7 +216,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect(await goneFor(b, [a.id])).toEqual([]);
   });
 
-  it("never calls gone who is shown for sure, nor two first, whoever is paused and for how long", async () => {
+  it("never reports a surely listed member as gone, nor two leaders, whichever member is paused and for how long", async () => {
     const seed = Number(process.env.CARILLON_SEED) || Math.floor(Math.random() * 2 ** 31);
     const random = seeded(seed);
     const observer = await join(stage.sessionTimeoutMs);
@@ -244,7 +247,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect(answers).toBeGreaterThan(20);
   });
 
-  it.each(["restartService", "wipeService"] as const)("finds together again after %s", async (what) => {
+  it.each(["restartService", "wipeService"] as const)("reconverges after %s", async (what) => {
     const observer = await join(stage.sessionTimeoutMs);
     const members = await crowd(3, stage.sessionTimeoutMs);
     for (const { witness } of members) witness.contend();
@@ -264,7 +267,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   });
 
   /** No session ends during these tests, so each member learns of a change only by a message. */
-  describe("whose sessions last for long", () => {
+  describe("with long sessions", () => {
     let lasting: WitnessStage;
     beforeAll(async () => {
       lasting = await driver.open();
@@ -274,7 +277,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     });
     afterAll(() => lasting.close());
 
-    it("has one first, and the next one at once when that one steps down", async () => {
+    it("has one leader, and the next one at once when that one steps down", async () => {
       const members = await crowd(3, longestTimeoutMs, lasting);
       const end = guard(members);
       for (const { witness } of members) witness.contend();
@@ -291,7 +294,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
       expect(await end()).toMatchObject({ wrong: [] });
     });
 
-    it("shows no longer who left", async () => {
+    it("no longer lists a member that left", async () => {
       const leaver = await join(longestTimeoutMs, lasting);
       const observer = await join(stage.sessionTimeoutMs, lasting);
       await soon("it can tell who is gone", () => tells(observer));
@@ -300,7 +303,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
       await soon("it is gone", async () => (await goneFor(observer, [leaver.id])).length === 1);
     });
 
-    it("passes through fifty contenders, each first once", async () => {
+    it("passes the leadership through fifty candidates, each leading once", async () => {
       const members = await Promise.all(Array.from({ length: 50 }, () => make(longestTimeoutMs, lasting)));
       const end = guard(members);
       for (const { witness } of members) witness.contend();

@@ -147,7 +147,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
       .map(({ node }) => node)
       .sort();
 
-  it("shows its nodes there, one leads, and another at once when it leaves", async () => {
+  it("lists its nodes there; one node leads, and another at once when it leaves", async () => {
     await joinForLong(["a", "b", "c"]);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
@@ -161,7 +161,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     await first.stop();
   });
 
-  it("cut from it: leads no more, another does; it relies on the store, keeps its session, and comes back", async () => {
+  it("cut off from it, a leader is replaced, relies on the store, keeps its session, and comes back", async () => {
     for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
@@ -179,7 +179,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(leaders()).toHaveLength(1);
   });
 
-  it("cut from the store: leads no more, gives its place in line to another, whose term is higher", async () => {
+  it("cut off from the store, a leader is replaced, gives up its place in line, and the next term is higher", async () => {
     for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     const term = first.membership.term() as number;
@@ -197,7 +197,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(leaders()).toHaveLength(1);
   });
 
-  it("a node that vanished is found by the service, and its session ended", async () => {
+  it("a vanished node is detected by the provider, and its session ended", async () => {
     for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
@@ -215,7 +215,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
   });
 
-  it("a member that the service does not show is not taken for dead while its beats reach the store", async () => {
+  it("a member that the provider does not list is not declared dead while its heartbeats reach the store", async () => {
     for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     const other = nodes.find((node) => node !== first) as Node;
@@ -232,7 +232,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     first.hidden.clear();
   });
 
-  it("the service away: nobody leads, everybody lives, the dead are found by their silence; back: one leads", async () => {
+  it("provider unreachable: no leader, all members live, dead ones found by silence; once back, one node leads", async () => {
     for (const name of ["a", "b", "c"]) await join(name);
     await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
@@ -262,7 +262,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(again.membership.sessionId).toBeGreaterThan(first.membership.sessionId);
   });
 
-  it("the service wiped: all are shown anew, nobody is taken for dead, and terms go on", async () => {
+  it("provider wiped: all members are listed again, none is declared dead, and terms continue", async () => {
     for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     const term = first.membership.term() as number;
@@ -276,7 +276,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(nodes.flatMap(({ rejoins }) => rejoins)).toEqual([]);
   });
 
-  it("the service restarted: one leads, by itself, however long a session lasts", async () => {
+  it("provider restarted: one node leads, without help, however long a session lasts", async () => {
     const own = await joinForLong(["a", "b"]);
     await oneLeads();
     await own.restartService();
@@ -292,7 +292,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
 });
 
 /** Tests what only ZooKeeper does. redis-witness.test.ts tests what only Redis does. */
-describe("membership with ZooKeeper: whose path it is", () => {
+describe("membership with ZooKeeper: ownership of the path", () => {
   /** Session timeout in ms; no test here waits for the end of a session. */
   const keptMs = 6_000;
   let stage: Stage;
@@ -314,7 +314,7 @@ describe("membership with ZooKeeper: whose path it is", () => {
   });
   afterAll(() => Promise.all([stage.close(), ensemble.stop()]));
 
-  it("with credentials in the URL strangers neither read nor write the cluster's path", async () => {
+  it("with credentials in the URL, other users can neither read nor write the cluster's path", async () => {
     const { signal } = new AbortController();
     const options = { clock: systemClock, storeClock: new StoreClock(systemClock), log: recordingLog().log, signal };
     const sessions = {
@@ -356,7 +356,7 @@ describe("membership with ZooKeeper: whose path it is", () => {
     await witness.leave();
   });
 
-  it("refuses a path of another cluster, foreign data, another way to coordinate, and an unknown scheme", async () => {
+  it("refuses another cluster's path, foreign data, another coordination provider, and an unknown scheme", async () => {
     const path = "/cluster/carillon";
     const away = {
       clock: systemClock,

@@ -41,7 +41,7 @@ describe("attempts that outlive their worker's session", () => {
     return run;
   }
 
-  it.each(ways)("a run that %s three times is named as the cause and fails", async (way) => {
+  it.each(ways)("a run that %s three times is reported as the cause and fails", async (way) => {
     const of = await task({ retry: 1 });
     const runId = await stage.enqueue(of);
     for (let losses = 0; losses < 3; losses++) {
@@ -54,25 +54,28 @@ describe("attempts that outlive their worker's session", () => {
     expect(await stage.store.runs.attempts(runId)).toHaveLength(2);
   });
 
-  it("both ways are counted together", async () => {
+  it("both kinds of loss are counted together", async () => {
     const of = await task({ workerLosses: 2 });
     const runId = await stage.enqueue(of);
     for (const way of ways) await lose(of, way);
     expect((await stage.store.runs.find(runId)).state).toBe("failed");
   });
 
-  it.each(ways)("a task says how often, and one that asks waits for its operator: %s", async (way) => {
-    const once = await task({ workerLosses: 1 });
-    const asks = await task({ workerLosses: 1, onWorkerLost: "ask" });
-    const [failed, asked] = [await stage.enqueue(once), await stage.enqueue(asks)];
-    await lose(once, way);
-    expect((await stage.store.runs.find(failed)).state).toBe("failed");
-    if (way !== "is taken back from a worker that fell silent") return;
-    await lose(asks, way);
-    expect((await stage.store.runs.find(asked)).state).toBe("undecided");
-  });
+  it.each(ways)(
+    "a task sets the number of losses, and with onWorkerLost: ask waits for its operator: %s",
+    async (way) => {
+      const once = await task({ workerLosses: 1 });
+      const asks = await task({ workerLosses: 1, onWorkerLost: "ask" });
+      const [failed, asked] = [await stage.enqueue(once), await stage.enqueue(asks)];
+      await lose(once, way);
+      expect((await stage.store.runs.find(failed)).state).toBe("failed");
+      if (way !== "is taken back from a worker that fell silent") return;
+      await lose(asks, way);
+      expect((await stage.store.runs.find(asked)).state).toBe("undecided");
+    },
+  );
 
-  it("a verdict that gave its run up counts as applied when its reply was lost", async () => {
+  it("a verdict that made its run fail counts as applied if its reply was lost", async () => {
     const of = await task({ workerLosses: 1 });
     const runId = await stage.enqueue(of);
     const session = await stage.session("worker");
@@ -81,7 +84,7 @@ describe("attempts that outlive their worker's session", () => {
     expect(await stage.store.flow.lateResults(runId)).toEqual([]);
   });
 
-  it("a session's book has the losses too", async () => {
+  it("a read of the session's claims includes the losses", async () => {
     const of = await task({});
     await stage.enqueue(of);
     await lose(of, "is cut short by the worker itself");

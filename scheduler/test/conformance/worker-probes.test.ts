@@ -35,7 +35,7 @@ const scrape = async () => {
   return (await fetch(`${stage.urlOf()}/metrics`, { headers })).text();
 };
 
-test("a worker without a store answers probes, and serves its own figures", async () => {
+test("a worker without a store answers probes, and serves its own metrics", async () => {
   const one = make();
   await one.start();
   expect(await get(one, "/livez")).toEqual({ status: 200, text: '{"live":true}' });
@@ -55,7 +55,7 @@ test("a worker without a store answers probes, and serves its own figures", asyn
   expect(one.listening).toBe(null);
 });
 
-test("refuses what is no probe, and what comes under a foreign name", async () => {
+test("refuses other paths and methods, and requests with a foreign host name", async () => {
   const one = make();
   await one.start();
   expect(JSON.parse((await get(one, "/v1/runs")).text)).toMatchObject({ status: 404, code: "ROUTE_UNKNOWN" });
@@ -72,7 +72,7 @@ test("refuses what is no probe, and what comes under a foreign name", async () =
   expect(foreign).toBe(421);
 });
 
-test("a worker whose server does not answer lives, and is not ready", async () => {
+test("a worker whose server does not answer is live, but not ready", async () => {
   const one = make({ server: "http://127.0.0.1:9" });
   const starting = one.start().catch((error) => error);
   await until("it listens", () => one.listening !== null);
@@ -83,7 +83,7 @@ test("a worker whose server does not answer lives, and is not ready", async () =
   expect(one.listening).toBe(null);
 });
 
-test("an address of others is refused without a proxy, and one that is taken is said to be", async () => {
+test("a publicly reachable address is refused without a proxy, and one in use is reported", async () => {
   expect(() => make({ listen: "0.0.0.0:0" })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   const one = make();
   await one.start();

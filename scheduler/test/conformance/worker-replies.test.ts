@@ -7,7 +7,7 @@ afterEach(stopBenches);
 // Tests of replies that arrive late or never while sessions are lost. A run that has started must not start again, and no run may start
 // under a claim that was taken back.
 
-it("a claim that the store still has for it after a lost session goes on", async () => {
+it("a run continues if the store moved its claim to the new session after a lost one", async () => {
   const bench = await into("running");
   bench.adopted = [bench.run];
   bench.rejoin(1, 2);
@@ -19,7 +19,7 @@ it("a claim that the store still has for it after a lost session goes on", async
 });
 
 it.each(["a lost reply", "a lost session"])(
-  "does not start a run again from a book that was read before the run ended, after %s",
+  "does not restart a run from a claim sync that was read before the run ended, after %s",
   async (after) => {
     const bench = await into("running");
     bench.adopted = [bench.run];
@@ -48,7 +48,7 @@ it.each(["a lost reply", "a lost session"])(
   },
 );
 
-it("what it claimed in the new session while the old one's claims were moved stays its own", async () => {
+it("a run claimed in the new session while the old session's claims are moved stays claimed", async () => {
   const bench = await into("running");
   bench.adopted = [bench.run];
   bench.readings = [];
@@ -64,7 +64,7 @@ it("what it claimed in the new session while the old one's claims were moved sta
   expect(bench.starts).toBe(2);
 });
 
-it("does not start a run again from a claim's reply that came after the book had told of it and it had ended", async () => {
+it("does not restart a run from a late claim reply after the claim sync listed it and it ended", async () => {
   const { bench, reply } = await asked("a claim");
   bench.adopted = [bench.run];
   bench.rejoin(1, 2);
@@ -81,7 +81,7 @@ it("does not start a run again from a claim's reply that came after the book had
   expect(bench.starts, "started once").toBe(1);
 });
 
-it("finds a claim that the store carried out long after it was given up, by one of the next beats", async () => {
+it("finds a claim that the store executed long after it was given up, with one of the next heartbeats", async () => {
   const { bench, reply } = await asked("a reading of the book");
   bench.adopted = [];
   reply();
@@ -108,7 +108,7 @@ it("finds a claim that the store carried out long after it was given up, by one 
   expect(bench.starts).toBe(1);
 });
 
-it("asks nothing of the book with its beats where no reply was ever lost", async () => {
+it("does not request a claim sync with its heartbeats if no reply was ever lost", async () => {
   const bench = await into("waiting");
   bench.readings = [];
   for (let i = 0; i < 100; i++) bench.pulse(null);
@@ -116,7 +116,7 @@ it("asks nothing of the book with its beats where no reply was ever lost", async
   expect(bench.readings).toHaveLength(0);
 });
 
-it("keeps a verdict that the store refused for a while, and does not start its run again from the book", async () => {
+it("keeps a verdict that the store refused for a while, and does not restart its run from the claim sync", async () => {
   const bench = await into("settling");
   bench.adopted = [bench.run];
   bench.answers.shift()?.(new Error("canceling statement due to statement timeout"));
@@ -139,7 +139,7 @@ it("keeps a verdict that the store refused for a while, and does not start its r
   expect(bench.kinds()).toEqual(["succeeded", "succeeded", "succeeded"]);
 });
 
-it("lets a verdict go that the store refuses to the last, when it stops, and waits for nothing after that", async () => {
+it("abandons a verdict that the store still refuses at the stop, and waits for nothing afterwards", async () => {
   const bench = await into("settling");
   bench.answers.shift()?.(new Error("permission denied"));
   await settleDown();
@@ -153,7 +153,7 @@ it("lets a verdict go that the store refuses to the last, when it stops, and wai
   expect(bench.log.lines.map(({ message }) => message)).toContain("a verdict could not be written");
 });
 
-it("claims on beside a verdict that the store refuses", async () => {
+it("keeps claiming despite a verdict that the store refuses", async () => {
   const bench = await into("settling", {}, 1);
   bench.answers.shift()?.(new Error("permission denied"));
   await settleDown();
@@ -162,8 +162,8 @@ it("claims on beside a verdict that the store refuses", async () => {
   await until("another", () => bench.worker.held === 2);
 });
 
-describe.each(["a claim", "a reading of the book"] as const)("the reply of %s that is late", (what) => {
-  it("gives nothing that starts, when its session is lost before it comes, and what it gave was taken back", async () => {
+describe.each(["a claim", "a reading of the book"] as const)("a late reply of %s", (what) => {
+  it("starts nothing if its session was lost before it arrived, and its runs were taken back", async () => {
     const { bench, reply } = await asked(what);
     bench.adopted = [];
     bench.readings = undefined;
@@ -176,7 +176,7 @@ describe.each(["a claim", "a reading of the book"] as const)("the reply of %s th
     expect({ held: bench.worker.held, starts: bench.starts }).toEqual({ held: 0, starts: 0 });
   });
 
-  it("gives nothing that starts, when it comes in doubt, until it is known what is left of its session's claims", async () => {
+  it("starts nothing while the session is in doubt, until its remaining claims are known", async () => {
     const { bench, reply } = await asked(what);
     bench.doubtMs = 1;
     reply();
@@ -197,7 +197,7 @@ describe.each(["a claim", "a reading of the book"] as const)("the reply of %s th
   });
 });
 
-it("takes nothing from the moving of a lost session's claims to one that is lost as well, once these were moved", async () => {
+it("takes no claims for a session that is lost as well, once these were moved on", async () => {
   const bench = await into("waiting");
   bench.adopted = [bench.run];
   bench.readings = [];
@@ -216,7 +216,7 @@ it("takes nothing from the moving of a lost session's claims to one that is lost
 });
 
 it.each(["waiting", "running"] as const)(
-  "goes on with what was %s when the reply is lost that told of the moving of a lost session's claims",
+  "continues runs that were %s if the reply about moving a lost session's claims is lost",
   async (state) => {
     const bench = await into(state);
     bench.clock.advance(100);
@@ -237,7 +237,7 @@ it.each(["waiting", "running"] as const)(
   },
 );
 
-it("starts nothing while a lost session's claims are moved, and what is left of them when they are", async () => {
+it("starts nothing while a lost session's claims are moved, and the remaining ones afterwards", async () => {
   const bench = await into("waiting");
   bench.adopted = [bench.run];
   bench.readings = [];

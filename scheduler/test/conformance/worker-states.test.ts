@@ -10,7 +10,7 @@ const recall = (bench: Bench, kind: "cancel" | "withdraw") => {
   bench.worker.onSignal({ kind: "recall" });
 };
 describe("the claim table", () => {
-  it("answers every event in every state", () => {
+  it("defines every event in every state", () => {
     expect(Object.keys(claimTable)).toEqual([...claimStates]);
     for (const state of claimStates) {
       expect(Object.keys(claimTable[state]), state).toEqual([...claimEvents]);
@@ -18,7 +18,7 @@ describe("the claim table", () => {
     }
   });
 
-  it("acts only on the way to another state, or to keep what it has; and what is gone stays gone", () => {
+  it("acts only on a change of state, or to keep a claim; a claim that is gone stays gone", () => {
     for (const state of claimStates) {
       for (const event of claimEvents) {
         const [next, act] = claimTable[state][event];
@@ -116,7 +116,7 @@ describe("a worker follows the claim table:", () => {
       expect(bench.kinds()).toEqual([event === "returned" ? "succeeded" : "failed"]);
   });
 
-  it("nothing starts while the session is in doubt, and what runs is told when the grace is over", async () => {
+  it("no run starts while the session is in doubt, and running ones are aborted when the grace is over", async () => {
     const waiting = await into("waiting");
     waiting.doubtMs = 1;
     waiting.clock.advance(600);
@@ -145,7 +145,7 @@ describe("a worker follows the claim table:", () => {
     expect(running.aborts).toEqual(["SESSION_LOST"]);
   });
 
-  it("asks again only when a pulse tells of what it can claim: a signal that was lost costs a beat", async () => {
+  it("claims again only when a heartbeat reports claimable runs: a lost signal costs one heartbeat", async () => {
     const bench = await into("gone");
     await settleDown();
     bench.claims = 0;
@@ -163,7 +163,7 @@ describe("a worker follows the claim table:", () => {
     await until("the next claim", () => bench.claims === 2);
   });
 
-  it("asks ever more seldom for what is due and cannot be had: somebody's transaction has it, for who knows how long", async () => {
+  it("backs off when due runs cannot be claimed, as another transaction has locked them", async () => {
     const bench = await into("gone");
     bench.claims = 0;
     bench.nextDueMs = bench.worker.now();
@@ -176,7 +176,7 @@ describe("a worker follows the claim table:", () => {
     expect(bench.claims).toBeLessThan(20);
   });
 
-  it("claims nothing that it could not start: what it gave back is the others' until one of its own ends", async () => {
+  it("claims nothing that it could not start: released runs are left to other workers until one of its own ends", async () => {
     const bench = await into("running", { timeout: "1h" }, 1);
     bench.offers.push({ ...bench.run, runId: 11, fence: 101 });
     bench.worker.nudge(bench.worker.now());
@@ -200,7 +200,7 @@ describe("a worker follows the claim table:", () => {
     expect([bench.claims, bench.starts], "at once").toEqual([1, 2]);
   });
 
-  describe("hands on what it cannot start", () => {
+  describe("passes on runs that it cannot start", () => {
     /** Starts a run in the worker's only slot, and makes the worker claim runs that wait behind it. */
     const behind = async (...runIds: number[]) => {
       const bench = await into("running", { timeout: "1h" }, 1);
@@ -218,7 +218,7 @@ describe("a worker follows the claim table:", () => {
     const released = (bench: Bench) =>
       bench.settled.filter(({ verdict }) => verdict.kind === "released").map(({ runId }) => runId);
 
-    it("as many runs as others have places for, and asks ever more seldom while these have none", async () => {
+    it("as many as other workers have free slots for, and polls less and less often while there are none", async () => {
       const bench = await behind(11, 12, 13);
       await pass(bench, 450);
       expect([bench.asked, released(bench)], "after 50 and 200 ms").toEqual([2, []]);
@@ -230,7 +230,7 @@ describe("a worker follows the claim table:", () => {
       expect([bench.asked, released(bench)]).toEqual([4, [11]]);
     });
 
-    it("but keeps for a while what it handed on and was given again", async () => {
+    it("but keeps for a while a run that it passed on and claimed again", async () => {
       const bench = await behind(11);
       bench.room = [{ places: 1, taskIds: [1] }];
       await pass(bench, 50);
@@ -248,7 +248,7 @@ describe("a worker follows the claim table:", () => {
     });
   });
 
-  it("a handler that never settles does not keep its worker from stopping", async () => {
+  it("a handler that never settles does not prevent its worker from stopping", async () => {
     const bench = await into("running");
     bench.finish = () => undefined;
     let stopped = false;
@@ -272,7 +272,7 @@ describe("a worker follows the claim table:", () => {
     });
   });
 
-  it("a handler that ignores its signal loses its claim after 12 s, and its place is the next run's", async () => {
+  it("a handler that ignores its signal loses its claim after 12 s, and its slot goes to the next run", async () => {
     const bench = await into("ending", {}, 1);
     bench.clock.advance(11_999);
     await settleDown();

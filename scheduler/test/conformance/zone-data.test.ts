@@ -72,7 +72,7 @@ describe("time zone data", () => {
     expect(await stage.claim(worker, [task], nowMs)).toHaveLength(1);
   };
 
-  it("a store has the rules of each zone that a task or a calendar uses, and changes nothing where they stay", async () => {
+  it("a store has the rules of each zone that a task or a calendar uses, and replans nothing if they are equal", async () => {
     const change_ = change(stage.nowMs);
     await stage.store.calendars.set("days", { zone: "Asia/Seoul", weekend: [], holidays: [] }, change_);
     await stage.task("blackout", {
@@ -97,7 +97,7 @@ describe("time zone data", () => {
     expect((await stage.store.tasks.byName("one")).version).toBe(task?.version);
   });
 
-  it("an older process plans by the newer rules that another has brought", async () => {
+  it("an older process plans by the newer rules that another process stored", async () => {
     const zone = "Asia/Tokyo";
     const other = await stage.another();
     const before = await stage.task("older", daily(zone));
@@ -119,7 +119,7 @@ describe("time zone data", () => {
     expect(await follow(stage.nowMs)).toEqual({ changed: [], replanned: 0, left: [] });
   });
 
-  it("a newer process brings its rules, which is told and in the audit", async () => {
+  it("a newer process stores its rules, which is logged and in the audit log", async () => {
     const zone = "Asia/Manila"; // UTC+8
     const task = await stage.task("newer", daily(zone));
     expect(await next(task)).toBe(1);
@@ -135,7 +135,7 @@ describe("time zone data", () => {
     expect(entry).toMatchObject({ named: zone, before: { zoneData: olderData }, after: { zoneData: own } });
   });
 
-  it("a local time that has run does not come again at its later instant", async () => {
+  it("a local time that has run does not run again at its later instant", async () => {
     const zone = "Africa/Nairobi"; // UTC+3: 09:00 is six hours after midnight UTC
     const task = await stage.task("again", daily(zone));
     const ranMs = nineMs + 6 * hourMs;
@@ -151,7 +151,7 @@ describe("time zone data", () => {
     expect((await slots(task)).rows).toEqual([[6, [6]]]);
   });
 
-  it("a slot that a worker has claimed ahead is the one of its local time", async () => {
+  it("a slot that a worker claimed ahead counts as the one of its local time", async () => {
     const zone = "Africa/Lagos"; // UTC+1: 09:00 is eight hours after midnight UTC
     const task = await stage.task("claimed", daily(zone));
     await plan(task, nineMs + 8 * hourMs - 10_000);
@@ -165,7 +165,7 @@ describe("time zone data", () => {
     ["a little", 2 * minuteMs, {}, [[5, undefined]], []],
     ["long, and skips", 40 * minuteMs, { misfire: "skip" as const }, [], [[5, 5, "missed"]]],
     ["long, and fires once", 40 * minuteMs, { misfire: "fire_once" as const }, [[5, undefined]], []],
-  ])("a local time that is past by the new rules is late: %s", async (what, lateMs, options, rows, ranges) => {
+  ])("a local time that is in the past by the new rules is late: %s", async (what, lateMs, options, rows, ranges) => {
     const zone = ["Asia/Dubai", "Asia/Kolkata", "Asia/Bangkok"][
       ["a little", "long, and skips", "long, and fires once"].indexOf(what)
     ] as string;
@@ -185,7 +185,7 @@ describe("time zone data", () => {
     expect(await slots(task)).toEqual({ rows, ranges });
   });
 
-  it("what comes every five minutes goes on: an instant is one slot, whatever its local time", async () => {
+  it("a five-minute schedule continues: an instant is one slot, whatever its local time", async () => {
     const zone = "Africa/Johannesburg";
     const task = await stage.task("often", { schedule: cron("*/5 * * * *", { zone }) });
     const fire = async (fromMs: number, toMs: number) => {
@@ -205,7 +205,7 @@ describe("time zone data", () => {
     expect(ranges.filter(([fromHour]) => (fromHour as number) >= 0)).toEqual([]);
   });
 
-  it("a paused task stays paused, and goes on by the rules in force", async () => {
+  it("a paused task stays paused, and continues by the rules in force", async () => {
     const zone = "America/Bogota"; // UTC-5: 09:00 is 14 h after midnight UTC
     const task = await stage.task("paused", daily(zone));
     await stage.store.tasks.pause("paused", change(stage.nowMs));
@@ -216,7 +216,7 @@ describe("time zone data", () => {
     expect(await next(task)).toBe(13);
   });
 
-  it("an edit keeps the rules that it has planned by, whatever its process reads meanwhile", async () => {
+  it("an edit keeps the rules it has planned by, whatever its process reads meanwhile", async () => {
     const zone = "America/Lima"; // UTC-5: 09:00 is 14 h after midnight UTC
     const task = await stage.task("meanwhile", daily(zone));
     await plan(task, nineMs + 14 * hourMs - 10_000);
@@ -238,7 +238,7 @@ describe("time zone data", () => {
     expect(await next(task)).toBe(13);
   });
 
-  it("a task whose zone this process does not have is listed, and holds up no other", async () => {
+  it("a task whose zone this process does not have is listed, and delays no other task", async () => {
     const zone = "America/Panama";
     const task = await stage.task("unreadable", daily(zone));
     const other = await stage.task("readable", daily(zone));
@@ -263,7 +263,7 @@ describe("time zone data", () => {
     await stage.rows("update $s.task set deleted_ms = 1 where id = $1", [task.taskId]);
   });
 
-  it("a store from before rules were kept has them of what its tasks use", async () => {
+  it("a store from before rules were stored gets those that its tasks use", async () => {
     const old = await openStage(postgres());
     try {
       await old.task("there", daily("America/Lima"));
@@ -280,7 +280,7 @@ describe("time zone data", () => {
     }
   });
 
-  it(`each local time has one account through random changes of rules, calendar and pause, seed ${seed}`, async () => {
+  it(`each local time is recorded once through random changes of rules, calendar and pause, seed ${seed}`, async () => {
     await stage.store.history.rotate(stage.nowMs, null, sequenceDays + 1);
     for (let round = 0; round < rounds(12, 2_000); round++) {
       const zone = zones[round % zones.length] as string;

@@ -7,7 +7,7 @@ import { openEmbedded } from "../../src/embedded/index.ts";
 import { serverProcesses } from "../../src/embedded/processes.ts";
 import { finallyDo, isStopped, kill, killServer, postmasterOf, query, scratch, startUser, until } from "./stage.ts";
 
-test("users that see the server killed bring back one server under the same URL, with everything committed", async () => {
+test("processes that see the server killed restart one server at the same URL, with all committed data", async () => {
   const directory = await scratch();
   const lines: string[] = [];
   const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
@@ -32,7 +32,7 @@ test("users that see the server killed bring back one server under the same URL,
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("a dying server whose children still answer is not taken for a living one", async () => {
+test("a dying server whose children still answer is not taken for a live one", async () => {
   const directory = await scratch();
   const store = await openEmbedded({ directory });
   const client = new pg.Client(store.url);
@@ -53,7 +53,7 @@ test("a dying server whose children still answer is not taken for a living one",
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("the store brings its server back unasked, also after the death of a child made it restart", async () => {
+test("the store restarts its server by itself, even after the death of a child made it restart", async () => {
   const directory = await scratch();
   const lines: string[] = [];
   const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
@@ -75,7 +75,7 @@ test("the store brings its server back unasked, also after the death of a child 
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("a store whose server was killed while nobody used it recovers", async () => {
+test("a store whose server was killed while not in use recovers", async () => {
   const directory = await scratch();
   const user = startUser({ directory });
   await user.next("open");
@@ -89,7 +89,7 @@ test("a store whose server was killed while nobody used it recovers", async () =
   await store.release();
 });
 
-test("a child of a killed server that goes on working is ended before a new server starts", async () => {
+test("a child of a killed server that keeps working is ended before a new server starts", async () => {
   const directory = await scratch();
   const user = startUser({ directory });
   const { url } = await user.next("open");
@@ -119,7 +119,7 @@ test("a child of a killed server that goes on working is ended before a new serv
   await store.release();
 });
 
-test("stale pid files whose number is another process now are not believed", async () => {
+test("stale pid files whose number belongs to another process are ignored", async () => {
   const directory = await scratch();
   const store = await openEmbedded({ directory });
   await query(store.url, "create table kept as select 1 as n");
@@ -145,7 +145,7 @@ test("stale pid files whose number is another process now are not believed", asy
   expect(stranger.exitCode ?? stranger.signalCode).toBeNull();
 });
 
-test("a pid file that a full disk or a crash left empty does not stop a start", async () => {
+test("a pid file left empty by a full disk or a crash does not prevent a start", async () => {
   const directory = await scratch();
   await (await openEmbedded({ directory })).release();
   await writeFile(join(directory, "data", "postmaster.pid"), "");

@@ -103,7 +103,7 @@ async function contents(url: string, tables: string[]): Promise<Record<string, u
 /** Tables that `loadStore` itself writes to. */
 const changed = ["audit", "audit_chain", "cluster", "leadership", "session"];
 
-test("a store moves from the embedded PostgreSQL to the machine's older one and back, all of it, and goes on there", async () => {
+test("a store moves completely from the embedded PostgreSQL to the machine's older one and back, and works there", async () => {
   const folder = await scratch();
   const [there, back] = [join(folder, "there.dump"), join(folder, "back.dump")];
   const source = await openEmbedded({ directory: join(folder, "source") });
@@ -188,7 +188,7 @@ test("a store moves from the embedded PostgreSQL to the machine's older one and 
   await Promise.all([source.release(), target.release()]);
 });
 
-test("a file that was cut or changed is refused with its line, and nothing is made of it; so is a newer one", async () => {
+test("a truncated, altered or newer dump file is refused, with its line, and nothing is created from it", async () => {
   const folder = await scratch();
   const url = await emptyDatabase();
   const [good, wrong] = [join(folder, "good"), join(folder, "wrong")];
@@ -224,7 +224,7 @@ test("a file that was cut or changed is refused with its line, and nothing is ma
   expect(rows, "nothing was made").toEqual([{ made: null }]);
 });
 
-test("a load into a schema that is there and empty leaves nothing when it fails, and what was there stays", async () => {
+test("a failed load into an existing empty schema leaves nothing behind, and keeps the schema's own objects", async () => {
   const folder = await scratch();
   const url = await emptyDatabase();
   const file = join(folder, "good");
@@ -254,7 +254,7 @@ test("a load into a schema that is there and empty leaves nothing when it fails,
   expect(rows.cluster).toBe(1);
 });
 
-test("a dump of an older version's schema is loaded as that version had it, and migrated", async () => {
+test("a dump of an older schema version is loaded as that version, and migrated", async () => {
   const folder = await scratch();
   const url = await emptyDatabase();
   const file = join(folder, "older");

@@ -71,7 +71,7 @@ async function readable(folder: string): Promise<void> {
   }
 }
 
-test("an ordinary user, with packages it may not change and no install scripts: a copy of the binaries serves", async () => {
+test("an ordinary user with read-only packages and no install scripts can use a copy of the binaries", async () => {
   const { native, ...where } = await installation();
   // The ordinary user cannot write root's files. If the test does not run as root, the file mode must prevent writing.
   if (!isRoot) {
@@ -99,7 +99,7 @@ test("an ordinary user, with packages it may not change and no install scripts: 
   await later.next("released");
 });
 
-test("links that no install script made are made where the package can be written", async () => {
+test("links missing because no install script ran are created if the package is writable", async () => {
   const { native } = await installation();
   const copies = join(await scratch(), "copies");
   const found = await findBinaries({
@@ -122,7 +122,7 @@ test("links that no install script made are made where the package can be writte
 // Only root can start processes as another user. The tests above cover ordinary users.
 if (isRoot) {
   describe("as root", () => {
-    test("the server runs as the user who owns the project, who can then use the store without root", async () => {
+    test("the server runs as the project's owner, who can then use the store without root", async () => {
       const owner = ordinary as Owner;
       const project = await scratch(owner);
       const directory = join(project, ".carillon");
@@ -147,7 +147,7 @@ if (isRoot) {
       expect(await isStopped(directory)).toBe(true);
     });
 
-    test("a project that the server's user cannot reach: the store lies elsewhere, and a file says where", async () => {
+    test("if the server's user cannot reach the project, the store is placed elsewhere, and a file names the place", async () => {
       const home = await scratch();
       await chmod(home, 0o700);
       const directory = join(home, "project", ".carillon");
@@ -177,7 +177,7 @@ if (isRoot) {
       });
     });
 
-    test("of several that start at once where the server's user cannot reach, all agree on one place", async () => {
+    test("processes that start at once in a project the server's user cannot reach agree on one place", async () => {
       const home = await scratch();
       await chmod(home, 0o700);
       const directory = join(home, "together", ".carillon");
@@ -196,7 +196,7 @@ if (isRoot) {
       await Promise.all(users.map((user) => user.next("released")));
     });
 
-    test("binaries that the server's user cannot reach are copied to where it can", async () => {
+    test("binaries that the server's user cannot reach are copied to a reachable place", async () => {
       const { native } = await installation();
       const root = join(native, "..", "..", "..", "..");
       await chmod(root, 0o700);
@@ -218,7 +218,7 @@ if (isRoot) {
       expect(lines).toHaveLength(1);
     });
 
-    test("who may not use a store is told whose it is", async () => {
+    test("a user without access to a store gets an error with the store's owner", async () => {
       const directory = await scratch();
       const store = await openEmbedded({ directory });
       const uid = (await stat(join(directory, "data"))).uid;
@@ -229,7 +229,7 @@ if (isRoot) {
       await store.release();
     });
 
-    test("the choice of the server's user: the store's owner, the folder's, the project's, then postgres or nobody", async () => {
+    test("the server's user is the owner of the store, the folder or the project, or else postgres or nobody", async () => {
       const owner = ordinary as Owner;
       const project = await mkdtemp(join(tmpdir(), "carillon-test-"));
       finallyDo(() => rm(project, { recursive: true }));

@@ -12,7 +12,7 @@ const never = () => new AbortController().signal;
 const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 const leave = (store: EmbeddedStore) => store.release();
 
-test("of eight processes that start at once on an empty folder, one makes the store and all use one server", async () => {
+test("if eight processes start at once on an empty folder, one creates the store and all use one server", async () => {
   const directory = await scratch();
   const users = Array.from({ length: 8 }, () => startUser({ directory, open: "told" }));
   await Promise.all(users.map((user) => user.next("ready")));
@@ -34,7 +34,7 @@ test("of eight processes that start at once on an empty folder, one makes the st
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("a killed process leaves the server to the next one, and is not counted as a user", async () => {
+test("after a process is killed, the next one uses its server, and the killed one does not count as a user", async () => {
   const directory = await scratch();
   const user = startUser({ directory });
   const { url } = await user.next("open");
@@ -81,7 +81,7 @@ test("an open store does not keep a process alive that has nothing else to do", 
   await store.release();
 });
 
-test("who attaches while the last one leaves ends up with a running server", async () => {
+test("a process that attaches while the last one leaves ends up with a running server", async () => {
   const seed = Number(process.env.SEED ?? 20_261);
   const random = seeded(seed);
   const directory = await scratch();
@@ -116,7 +116,7 @@ test("who attaches while the last one leaves ends up with a running server", asy
   process.stdout.write(`embedded hand-over, seed ${seed}: ${JSON.stringify(how)}\n`);
 });
 
-test("who comes to hold the users' lock because the server is stopping does not take it for a running one", async () => {
+test("a process that gets the users' lock while the server stops does not assume that the server is running", async () => {
   const directory = await scratch();
   const user = startUser({ directory });
   const { url } = await user.next("open");
@@ -153,7 +153,7 @@ test("who comes to hold the users' lock because the server is stopping does not 
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("the start lock excludes, wakes who waits when its holder lets go, and can be given up", async () => {
+test("the start lock is exclusive, wakes waiters when it is released, and a wait for it can be aborted", async () => {
   const run = join(await scratch(), "run");
   await mkdir(run);
   let inside = 0;
@@ -176,7 +176,7 @@ test("the start lock excludes, wakes who waits when its holder lets go, and can 
   await (await holdStartLock(run, never()))();
 });
 
-test("a dead holder's rung is passed, a living one's is not", async () => {
+test("a dead holder's place in the start lock is skipped, and a live holder's is not", async () => {
   const run = join(await scratch(), "run");
   await mkdir(run);
   const living = createServer();

@@ -16,7 +16,7 @@ const isSettled = (work: Promise<unknown>) =>
     new Promise<boolean>((resolve) => setImmediate(resolve, false)),
   ]);
 
-test("the first start makes a store, a later one starts it, one beside attaches; the last release stops it", async () => {
+test("the first start creates a store, a later one starts it, a concurrent one attaches, the last release stops it", async () => {
   const directory = join(await scratch(), "project", ".carillon");
   const open = () => openEmbedded({ directory });
 
@@ -66,7 +66,7 @@ test("the first start makes a store, a later one starts it, one beside attaches;
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("a path too long for a Unix socket is reached through a short one, also through a symbolic link", async () => {
+test("a path too long for a Unix socket is reached through a short path, also through a symbolic link", async () => {
   const root = await scratch();
   const deep = join(root, "x".repeat(120), "ü ' \\", ".carillon");
   await mkdir(deep, { recursive: true });
@@ -100,7 +100,7 @@ test("the URL and the connection options reach the same database", async () => {
   await store.release();
 });
 
-test("opening can be given up: before it begins, and while the data is being made", async () => {
+test("opening can be aborted before it begins and while the data folder is created", async () => {
   const directory = await scratch();
   const given = new AbortController();
   const lines: string[] = [];
@@ -123,7 +123,7 @@ test("opening can be given up: before it begins, and while the data is being mad
   await store.release();
 });
 
-test("a start given up after the server was launched leaves no server behind", async () => {
+test("a start that is aborted after the server's launch leaves no server behind", async () => {
   const directory = await scratch();
   await (await openEmbedded({ directory })).release();
   const given = new AbortController();
@@ -138,7 +138,7 @@ test("a start given up after the server was launched leaves no server behind", a
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("a process killed while it makes the data leaves nothing that the next one trips over", async () => {
+test("a process killed while it creates the data folder leaves nothing that disturbs the next one", async () => {
   const directory = await scratch();
   const user = startUser({ directory });
   const drafts = async () => (await readdir(directory)).filter((name) => /^data\./.test(name));
@@ -150,7 +150,7 @@ test("a process killed while it makes the data leaves nothing that the next one 
   expect(await readdir(directory)).toContain("data");
 });
 
-test("the server's log is bounded", async () => {
+test("the size of the server's log is bounded", async () => {
   const directory = await scratch();
   const store = await openEmbedded({ directory });
   const log = join(directory, "server.log");
@@ -165,7 +165,7 @@ test("the server's log is bounded", async () => {
   await store.release();
 });
 
-test("the user's PG… variables change neither the server nor who reaches it", async () => {
+test("the user's PG… variables affect neither the server nor its clients", async () => {
   const variables = { PGSSLMODE: "require", PGHOST: "db.example", PGUSER: "root", PGDATA: "/nowhere", PGPORT: "1" };
   Object.assign(process.env, variables);
   finallyDo(async () => {
@@ -178,7 +178,7 @@ test("the user's PG… variables change neither the server nor who reaches it", 
   expect(await isStopped(directory)).toBe(true);
 });
 
-test("a store that is gone is not replaced by an empty one: STORE_MISSING, whoever opens or revives it", async () => {
+test("a missing store is not replaced by an empty one: opening and reviving it fail with STORE_MISSING", async () => {
   const directory = await scratch();
   const data = join(directory, "data");
   const store = await openEmbedded({ directory });
@@ -201,7 +201,7 @@ test("a store that is gone is not replaced by an empty one: STORE_MISSING, whoev
   await expect(openEmbedded({ directory }), "by its mark").rejects.toMatchObject(missing);
 });
 
-test("in production an empty store is made only when that is asked for", async () => {
+test("in production an empty store is created only on request", async () => {
   const directory = await scratch();
   vi.stubEnv("NODE_ENV", "production");
   finallyDo(async () => void vi.unstubAllEnvs());

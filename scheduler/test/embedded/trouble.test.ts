@@ -48,7 +48,7 @@ const failure = (opening: Promise<unknown>) =>
     (error: unknown) => error,
   );
 
-test("a run of the tests that was killed here leaves its small disk mounted: the next run deletes it", async () => {
+test("the small disk left mounted by a killed test run is deleted by the next run", async () => {
   const { removeLeftovers } = (await import(new URL("../../../scripts/test/memory.mjs", import.meta.url).href)) as {
     removeLeftovers(place: string): void;
   };
@@ -64,7 +64,7 @@ test("a run of the tests that was killed here leaves its small disk mounted: the
   expect(await isMounted(disk)).toBe(false);
 });
 
-test("a disk too small for the store: STORE_FULL with initdb's own line, and nothing is left behind", async () => {
+test("a disk too small for the store gives STORE_FULL with initdb's own line, and nothing is left behind", async () => {
   const directory = await smallDisk(20);
   const error = await failure(openEmbedded({ directory }));
   expect(error).toMatchObject({
@@ -75,7 +75,7 @@ test("a disk too small for the store: STORE_FULL with initdb's own line, and not
   expect((await readdir(directory)).filter((name) => name.startsWith("data"))).toEqual([]);
 });
 
-test("a disk that is full when the store starts: STORE_FULL; with space again it starts, nothing lost", async () => {
+test("a disk that is full at the start gives STORE_FULL; with space again the store starts without loss", async () => {
   const directory = await smallDisk(200);
   const store = await openEmbedded({ directory });
   await query(store.url, "create table kept as select generate_series(1, 100) as n");
@@ -90,7 +90,7 @@ test("a disk that is full when the store starts: STORE_FULL; with space again it
   await again.release();
 });
 
-test("a disk that fills up under a running server: revive says STORE_FULL, and succeeds once there is space", async () => {
+test("a disk that fills up under a running server makes revive fail with STORE_FULL until there is space", async () => {
   const directory = await smallDisk(200);
   const lines: string[] = [];
   const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
@@ -133,7 +133,7 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
   await store.release();
 });
 
-test("a folder that cannot be written: STORE_READ_ONLY, on a first start and on a later one", async () => {
+test("a read-only folder gives STORE_READ_ONLY, on a first start and on a later one", async () => {
   const directory = isRoot ? await smallDisk(200) : await scratch();
   const readOnly = async (on: boolean) => {
     // File modes do not restrict root, so as root the test uses a read-only file system.
@@ -155,7 +155,7 @@ test("a folder that cannot be written: STORE_READ_ONLY, on a first start and on 
   await (await openEmbedded({ directory })).release();
 });
 
-test("data that becomes unwritable under a running server: STORE_READ_ONLY with the server's own line", async () => {
+test("data that becomes read-only under a running server gives STORE_READ_ONLY with the server's own line", async () => {
   const directory = await scratch();
   const store = await openEmbedded({ directory });
   await query(store.url, "create table kept as select 1 as n");
@@ -175,7 +175,7 @@ test("data that becomes unwritable under a running server: STORE_READ_ONLY with 
   await store.release();
 });
 
-test("a server that cannot start: EMBEDDED_FAILED with its own line", async () => {
+test("a server that cannot start gives EMBEDDED_FAILED with its own line", async () => {
   const directory = await scratch();
   await (await openEmbedded({ directory })).release();
   const file = join(directory, "data", "postgresql.conf");
@@ -190,7 +190,7 @@ test("a server that cannot start: EMBEDDED_FAILED with its own line", async () =
   await (await openEmbedded({ directory })).release();
 });
 
-test("a folder's name taken by a file: a clear error", async () => {
+test("a file in place of the folder gives a clear error", async () => {
   const directory = join(await scratch(), "file");
   await writeFile(directory, "");
   expect(await failure(openEmbedded({ directory }))).toMatchObject({
@@ -205,7 +205,7 @@ const search = (copies: string): BinarySearch => ({
   log: () => undefined,
 });
 
-test("no binaries: EMBEDDED_UNAVAILABLE says which URL to give", async () => {
+test("missing binaries give EMBEDDED_UNAVAILABLE with a hint on the URL to configure", async () => {
   const empty = await scratch();
   const unavailable = {
     code: "EMBEDDED_UNAVAILABLE",
@@ -217,7 +217,7 @@ test("no binaries: EMBEDDED_UNAVAILABLE says which URL to give", async () => {
   expect(error).toMatchObject({ ...unavailable, message: expect.stringContaining(empty) });
 });
 
-test("without the npm package the machine's binaries serve, with a store of their own version only", async () => {
+test("without the npm package the machine's binaries are used, but only for a store of their own version", async () => {
   const folder = await scratch();
   const found = await findBinaries({ ...search(folder), packageFolder: () => undefined });
   expect(found.folder, "this machine has PostgreSQL of its own (on Debian: apt install postgresql)").not.toContain(
@@ -244,7 +244,7 @@ test("without the npm package the machine's binaries serve, with a store of thei
   expect(error).toMatchObject({ hint: expect.stringContaining("Install PostgreSQL 14") });
 });
 
-test("a process that may not open the store says so with its code", async () => {
+test("a process that may not open the store fails with the error's code", async () => {
   const directory = join(await scratch(), "file");
   await writeFile(directory, "");
   const user = startUser({ directory });

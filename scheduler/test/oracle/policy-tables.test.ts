@@ -51,7 +51,7 @@ describe("docs/policies.md", () => {
     return (event: string, policy: string) => words(table[event]?.[policy] as Cell);
   }
 
-  it.each(tables)("%s: every policy × every event, and nothing else", (policy, events, policies, cell) => {
+  it.each(tables)("%s: every policy × every event, and no other rows", (policy, events, policies, cell) => {
     const section = page.split(`\n## ${policy}\n`)[1]?.split("\n## ")[0] ?? "";
     const rows = section.split("\n").filter((line) => line.startsWith("|"));
     expect(rows[0]?.split(" | ").slice(1).join(" | ")).toBe(`${policies.join(" | ")} |`);
@@ -63,7 +63,7 @@ describe("docs/policies.md", () => {
 
 const nowMs = Date.UTC(2030, 0, 1, 12);
 
-describe("misfire, of what was not planned in time", () => {
+describe("the misfire policy for slots not planned in time", () => {
   const late = { "one slot, unplanned, late by less": [4_000], "one slot, unplanned, later": [6_000] };
   const three = [26_000, 16_000, 6_000];
   const lateBy: Record<string, number[]> = {

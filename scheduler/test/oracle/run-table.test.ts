@@ -14,7 +14,7 @@ const claimTableText = tableText(claimStates, claimEvents, (state, event) => {
 });
 
 describe("the run table", () => {
-  it("is shown by docs/states.md, every state × every event", () => {
+  it("is documented in docs/states.md, every state × every event", () => {
     const page = readFileSync(new URL("../../../docs/states.md", import.meta.url), "utf8");
     expect(page).toContain(runTable);
     expect(page).toContain(claimTableText);
@@ -23,12 +23,12 @@ describe("the run table", () => {
     }
   });
 
-  it("nothing happens to what has ended", () => {
+  it("has no transition from an ended run", () => {
     for (const state of [...outcomes, "withdrawn" as const])
       for (const event of runEvents) expect(runTransition(state, event)).toBeUndefined();
   });
 
-  it("every live state can be reached and left, and every end can be reached", () => {
+  it("every live state can be reached and left, and every outcome can be reached", () => {
     const reached = new Set<string>(["held", "ready"]);
     for (const state of liveStates) for (const event of runEvents) reached.add(runTransition(state, event) ?? state);
     expect([...reached].sort()).toEqual([...liveStates, ...outcomes, "withdrawn"].sort());

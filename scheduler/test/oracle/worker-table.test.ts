@@ -37,14 +37,14 @@ const claims = tableText(claimStandings, claimEvents, (state, event) => {
 describe("the tables of the worker protocol", () => {
   const page = readFileSync(new URL("../../../docs/worker-failures.md", import.meta.url), "utf8");
 
-  it("are shown by docs/worker-failures.md, every state × every event", () => {
+  it("are documented in docs/worker-failures.md, every state × every event", () => {
     expect(page).toContain(sessions);
     expect(page).toContain(claims);
     for (const word of [...sessionStates, ...sessionEvents, ...claimStandings, ...claimParts, ...claimHappenings])
       expect(page, `${word} is explained`).toContain(`**${word}**`);
   });
 
-  it("a poll has an answer, what is no poll has none", () => {
+  it("every poll has an answer, and other events have none", () => {
     for (const state of sessionStates)
       for (const event of sessionEvents)
         expect(sessionTable[state][event].answer === null, `${state}, ${event}`).toBe(
@@ -54,7 +54,7 @@ describe("the tables of the worker protocol", () => {
       for (const event of claimHappenings) expect(claimStandingTable[state][event][1]).toBeNull();
   });
 
-  it("a claim ends once: nothing leads back to a claim that is held", () => {
+  it("a claim ends once: no transition leads back to a held claim", () => {
     const held = ["held", "cancelling"];
     for (const state of claimStandings.filter((one) => !held.includes(one)))
       for (const event of claimEvents)

@@ -24,7 +24,7 @@ beforeAll(async () => {
     if (path.endsWith(".html")) pages.set(path, readFileSync(join(site, path), "utf8"));
 });
 
-it("has every page of docs/, and each once in its sidebar", () => {
+it("has every page of docs/, each once in its sidebar", () => {
   const expected = pageNames.map((name) => name.replace(/\.md$/, ".html"));
   expect([...pages.keys()].sort()).toEqual([...expected, "404.html"].sort());
   for (const home of ["index.html", "zh/index.html"]) {
@@ -36,7 +36,7 @@ it("has every page of docs/, and each once in its sidebar", () => {
   }
 });
 
-it("has no link to a page, a file or an anchor that is not there", () => {
+it("has no link to a missing page, file or anchor", () => {
   const broken: string[] = [];
   let [links, anchors] = [0, 0];
   for (const [path, html] of pages) {
@@ -58,18 +58,18 @@ it("has no link to a page, a file or an anchor that is not there", () => {
   expect([links > 1_000, anchors > 500]).toEqual([true, true]);
 });
 
-it("has an address for each code, which the command line names after an error", () => {
+it("has an anchor for each error code, to which the command line's errors link", () => {
   const addresses = namesIn(pages.get("errors.html") ?? "", /\sid="([^"]*)"/g);
   for (const code of Object.keys(errorCodes)) expect(addresses).toContain(code.toLowerCase());
 });
 
-it("has each page as Markdown, and all of them in llms.txt", () => {
+it("has each page as Markdown, and lists all of them in llms.txt", () => {
   const listed = namesIn(readFileSync(join(site, "llms.txt"), "utf8"), /^- \[[^\]]+\]\(\/([^)]+)\)/gm);
   expect(listed.sort()).toEqual(pageNames.filter((name) => name !== "index.md" && !isChinese(name)).sort());
   for (const name of pageNames) expect(existsSync(join(site, name)), name).toBe(true);
 });
 
-it("has guides that say one thing in 1,500 words at most", () => {
+it("has guides of at most 1,500 words", () => {
   const words = pageNames
     .filter((name) => name.startsWith("guide/"))
     .map((name) => [name, readFileSync(join(site, name), "utf8").split(/\s+/).length] as const);

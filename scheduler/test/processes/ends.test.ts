@@ -38,7 +38,7 @@ function script(text: string, options: object = { store: postgres().url, schema:
   return { child, lines, ended };
 }
 
-it("a script that enqueues ends when it has, without stop(), and all of it is there", async () => {
+it("a script that enqueues ends by itself without stop(), and all its runs are stored", async () => {
   const { ended } = script(`tower.task("mail", {}, () => undefined);
 for (let n = 0; n < 20; n++) await tower.enqueue("mail", n, { in: "1h" });
 await new Promise((resolve) => setImmediate(resolve));
@@ -47,7 +47,7 @@ console.log("kept alive by:", ...process.getActiveResourcesInfo().filter((what) 
   expect(await stage.one("select count(*)::int as runs from $s.run")).toEqual({ runs: 20 });
 });
 
-it("one whose store is the embedded one stops its server as it ends", async () => {
+it("a script with an embedded store stops its server when it ends", async () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-ends-"));
   chmodSync(folder, 0o755);
   try {
@@ -65,7 +65,7 @@ await tower.enqueue("mail", 1, { in: "1h" });`,
   }
 });
 
-it("a node does not end: it runs what comes due long after its script's last line", async () => {
+it("a node keeps its process alive, and executes runs long after its script's last line", async () => {
   const { child, lines, ended } = script(`tower.task("tick", { schedule: every("1s") }, () => console.log("tick"));
 await tower.start();`);
   await until("three slots to have run", () => lines.length >= 3);
@@ -83,7 +83,7 @@ describe.each<[string, () => string | undefined]>([
     return { store: postgres().url, schema: stage.schema, ...(coordination === undefined ? {} : { coordination }) };
   };
 
-  it("a script ends by itself when it has released its last lock, without stop()", async () => {
+  it("a script ends by itself without stop() once it has released its last lock", async () => {
     const { ended } = script(
       `const held = await tower.lock("books").acquire();
 console.log("has it");
@@ -99,7 +99,7 @@ await nightly.release();`,
   });
 });
 
-it("who holds a lock goes on, long after its script's last line", async () => {
+it("a process that holds a lock stays alive long after its script's last line", async () => {
   const { child, lines, ended } = script(
     `await tower.lock("books").acquire();
 console.log("has it");`,
@@ -113,7 +113,7 @@ console.log("has it");`,
   expect(await ended).toMatchObject({ code: null, signal: "SIGTERM" });
 });
 
-it("who waits for a lock ends once it has had it, not before", async () => {
+it("a process that waits for a lock ends after it has held the lock, and not before", async () => {
   const owner = carillon({
     store: postgres().url,
     schema: stage.schema,

@@ -34,7 +34,7 @@ class Consumer {
   }
 }
 
-it("every event is handled, never by two at once, through kills in the middle of the handler", async ({
+it("every event is handled, and never by two consumers at once, despite kills during the handler", async ({
   onTestFinished,
 }) => {
   const stage = await openStage(postgres());

@@ -39,7 +39,7 @@ async function start(name: string): Promise<{ child: ChildProcess; said: () => s
   return { child, said: () => text };
 }
 
-test("a task of children that is removed in the middle of a fan-out, and kill -9 of the parent's process: one join, of each child once", async () => {
+test("a fan-out survives removal of the child task and kill -9 of the parent: one join with each child once", async () => {
   const { child, said } = await start("first");
   const { runId } = await tower.enqueue("split");
   await until("half of the children are made", () => said().includes("half"), 120_000);

@@ -123,7 +123,7 @@ describe.each([
   ["hono.js", "@hono/node-server"],
   ["main.js", "@nestjs/platform-express"],
 ])("%s, on %s", (program) => {
-  it("enqueues in a request, and on SIGTERM stops after its handler", async () => {
+  it("enqueues in a request, and on SIGTERM stops after its running handler", async () => {
     const port = await freePort();
     const { child, output, ended } = start([program], port);
     const order = `${program} 17`;
@@ -156,7 +156,7 @@ describe.each([
   });
 });
 
-it("a function enqueues what a server before it has defined, also when its connections have died, and its process may end", async () => {
+it("a function enqueues a server's task, also after its connections died, and its process can end", async () => {
   const code = `
     import pg from "pg";
     import { handler } from "./lambda.js";
@@ -179,7 +179,7 @@ it("a function enqueues what a server before it has defined, also when its conne
   expect(JSON.parse(output.out)).toEqual({ first, second, again: first, died: true });
 });
 
-it("a Cloudflare worker enqueues by the HTTP API, once for a request that is sent again", async () => {
+it("a Cloudflare worker enqueues over the HTTP API, only once for a repeated request", async () => {
   const stage = await new ApiStage().open();
   try {
     await stage.task("receipt");

@@ -66,7 +66,7 @@ console.log(
 );
 `;
 
-it("lists, defines, edits, enqueues, reads the run to its end, and has refusals by their status", async () => {
+it("lists, defines, edits, enqueues, reads a run until it ends, and returns errors by their status", async () => {
   const page = join(folder, "page.json");
   writeFileSync(page, JSON.stringify((await stage.ask("GET", "/v1/openapi.json")).body));
   const client = await oazapfts(page, { argumentStyle: "object", useUnknown: true, futureStripLegacyMethods: true });

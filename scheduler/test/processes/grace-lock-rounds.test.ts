@@ -68,13 +68,17 @@ describe.each(["ZooKeeper", "PostgreSQL"] as const)("rounds of the grace lock in
     }
   }
 
-  it.each(sizes)(`${rounds} of each fault, with %i processes`, { timeout: 120_000 * rounds }, async (processes) => {
-    const took = new Map<Fault, number[]>(faults.map((fault) => [fault, []]));
-    for (let index = 0; index < rounds; index++) {
-      await Promise.all(faults.map(async (fault) => took.get(fault)?.push(await round(fault, processes))));
-    }
-    const spans = [...took].map(([fault, all]) => [fault, [Math.min(...all), Math.max(...all)].map(Math.round)]);
-    process.stdout.write(`${JSON.stringify({ driver, processes, rounds, tookMs: Object.fromEntries(spans) })}\n`);
-    expect([...took.values()].map((all) => all.length)).toEqual(faults.map(() => rounds));
-  });
+  it.each(sizes)(
+    `${rounds} rounds of each fault, with %i processes`,
+    { timeout: 120_000 * rounds },
+    async (processes) => {
+      const took = new Map<Fault, number[]>(faults.map((fault) => [fault, []]));
+      for (let index = 0; index < rounds; index++) {
+        await Promise.all(faults.map(async (fault) => took.get(fault)?.push(await round(fault, processes))));
+      }
+      const spans = [...took].map(([fault, all]) => [fault, [Math.min(...all), Math.max(...all)].map(Math.round)]);
+      process.stdout.write(`${JSON.stringify({ driver, processes, rounds, tookMs: Object.fromEntries(spans) })}\n`);
+      expect([...took.values()].map((all) => all.length)).toEqual(faults.map(() => rounds));
+    },
+  );
 });

@@ -24,7 +24,7 @@ describe.each(["ZooKeeper", "PostgreSQL"] as const)("grace lock in %s, among pro
     await stage.close();
   });
 
-  it("owner killed with -9: another has it after the grace, and is told", async () => {
+  it("owner killed with -9: another contender gets the lock after the grace, and onTakenOver is called", async () => {
     const a = await contention.start("a", graceMs);
     await a.says("took");
     await contention.believes(a);
@@ -39,7 +39,7 @@ describe.each(["ZooKeeper", "PostgreSQL"] as const)("grace lock in %s, among pro
     expect(contention.overlaps()).toEqual([]);
   });
 
-  it("owner stopped past session and grace: its belief is over before another's begins, also when it goes on", async () => {
+  it("owner stopped past session and grace: it stops believing in its lock before another owner begins", async () => {
     const a = await contention.start("a", graceMs);
     await a.says("took");
     await contention.believes(a);
@@ -53,7 +53,7 @@ describe.each(["ZooKeeper", "PostgreSQL"] as const)("grace lock in %s, among pro
     expect(contention.overlaps()).toEqual([]);
   });
 
-  it("owner stopped past its session, but not past the grace: it has it back, under a new fence", async () => {
+  it("owner stopped past its session, but not past the grace: it gets the lock back, under a new fence", async () => {
     const a = await contention.start("a", longMs);
     await a.says("took");
     await contention.believes(a);
@@ -67,7 +67,7 @@ describe.each(["ZooKeeper", "PostgreSQL"] as const)("grace lock in %s, among pro
     expect([a.said.length, b.said]).toEqual([2, ["ready"]]);
   });
 
-  it("owner killed and started again: it has the lock first, and learns that it was cut off", async () => {
+  it("owner killed and restarted: it gets the lock first, and learns that its last use was interrupted", async () => {
     const a = await contention.start("a", longMs);
     await a.says("took");
     await contention.believes(a);

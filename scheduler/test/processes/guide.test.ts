@@ -30,13 +30,13 @@ const of = (...languages: string[]) => blocks.filter(({ language }) => languages
 const folder = mkdtempSync(join(tmpdir(), "carillon-guide-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it("is in languages that are checked here", () => {
+it("has code blocks only in languages that are checked here", () => {
   expect(blocks.length).toBeGreaterThan(40);
   const checked = ["ts", "js", "sh", "yaml", "json", "xml", "python"];
   expect(blocks.filter(({ language }) => !checked.includes(language))).toEqual([]);
 });
 
-it("compiles, each page as an application's files, strictly", () => {
+it("has TypeScript and JavaScript that compiles in strict mode, each page as an application's files", () => {
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   for (const { page, mark, text } of of("ts", "js")) {
     const application = join(folder, page.replace(/\.md$/, ""));
@@ -76,7 +76,7 @@ it("compiles, each page as an application's files, strictly", () => {
   expect(stdout.split("\n").filter((path) => path.startsWith(folder))).toHaveLength(of("ts", "js").length);
 });
 
-it("has the same blocks in Chinese", () => {
+it("has the same code blocks in Chinese", () => {
   const textsOf = (path: string) => [...readFileSync(path, "utf8").matchAll(/^```.*?^```$/gms)].map(([text]) => text);
   const pages = readdirSync(join(root, "docs/zh/guide"));
   expect(pages).toEqual(readdirSync(guide));
@@ -84,7 +84,7 @@ it("has the same blocks in Chinese", () => {
     expect([page, textsOf(join(root, "docs/zh/guide", page))]).toEqual([page, textsOf(join(guide, page))]);
 });
 
-it("parses, in YAML, JSON, Python and the shell", () => {
+it("has YAML, JSON, Python and shell blocks that parse", () => {
   for (const { text } of of("yaml")) expect(parse(text, { strict: true })).toBeTypeOf("object");
   for (const { text } of of("json")) expect(JSON.parse(text)).toBeTypeOf("object");
   for (const { page, text } of of("python")) {
@@ -102,7 +102,7 @@ it("parses, in YAML, JSON, Python and the shell", () => {
 
 const ancestors = ({ parent }: Command): Command[] => (parent ? [parent, ...ancestors(parent)] : []);
 
-it("types commands and options that the program has", () => {
+it("uses only commands and options that the program has", () => {
   const program = leaves();
   const inBlocks = of("sh").flatMap(({ page, text }) =>
     [...text.matchAll(/(?<![\w=.-])carillon (.*)/g)].map(([, line = ""]) => ({
@@ -161,7 +161,7 @@ const imported: [string, (files: readonly SourceFile[], options: ImportOptions) 
   ],
 ];
 
-it.each(imported)("%s is imported as the task beside it says", (mark, from, task) => {
+it.each(imported)("%s is imported as the task shown beside it", (mark, from, task) => {
   const [block] = blocks.filter((one) => one.mark === mark);
   const found = from([{ path: mark, text: block?.text ?? "" }], utc);
   expect(told(found, "problem")).toEqual([]);

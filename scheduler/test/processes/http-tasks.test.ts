@@ -69,7 +69,7 @@ describe("an HTTP task", () => {
     url = await receiver();
   });
 
-  it("reaches a receiver that believes what is signed", async () => {
+  it("reaches a receiver that checks its signature", async () => {
     const define = (tower: Carillon) => tower.task("signed", { group: "signed", http: { url } });
     const tower = await worker("signed", define, { httpTasks: { allow: ["127.0.0.1"], secret } });
     const { runId } = await tower.run("signed", { ledger: "eu" });
@@ -96,7 +96,7 @@ describe("an HTTP task", () => {
     return { headers: runHeaders(message, { ...run, ...marks }, keys, now) as Record<string, string> };
   };
 
-  it("that was seen on its way is good for nothing else: another method, host, path, query, body, header or time", async () => {
+  it("has a signature that is invalid for any other method, host, path, query, body, header or time", async () => {
     const slot = "2026-01-01T00:00:00.000Z";
     const { headers } = signedRequest({ slot, schedule: "tenant-7" });
     const port = Number(new URL(url).port);
@@ -136,7 +136,7 @@ describe("an HTTP task", () => {
     expect(await call()).toBe(200);
   });
 
-  it("is refused by the receiver only as an older attempt of its own run, not behind another run's higher fence", async () => {
+  it("is refused only as an older attempt of the same run, not because of another run's higher fence", async () => {
     const call = async (run: number, attempt: number, fence: number) => {
       const { headers } = signedRequest({ run: String(run), attempt: String(attempt), fence: String(fence) });
       return (await fetch(url, { method: "POST", headers, body })).status;
@@ -147,7 +147,7 @@ describe("an HTTP task", () => {
     expect(await call(1, 1, 10), "a paused worker's late call").toBe(409);
   });
 
-  it("signed by another secret is refused, and not tried again; nor is what the worker does not allow", async () => {
+  it("with a wrong signature fails without a retry, and so does one to a forbidden address", async () => {
     const define = (tower: Carillon) => {
       tower.task("forged", { group: "forged", retry: 5, http: { url } });
       tower.task("inside", { group: "forged", retry: 5, http: { url: "http://169.254.169.254/latest" } });
@@ -165,7 +165,7 @@ describe("an HTTP task", () => {
     ]);
   });
 
-  it("that is told to come back later does, no sooner", async () => {
+  it("that gets Retry-After is retried after that time, and not before", async () => {
     const calls: { atMs: number; run: string; fence: number; attempt: string }[] = [];
     const server = createServer((request, response) => {
       const of = (name: string) => String(request.headers[`carillon-${name}`]);
@@ -197,7 +197,7 @@ describe("an HTTP task", () => {
     }
   });
 
-  it("that is cancelled breaks the request off", async () => {
+  it("that is cancelled aborts its request", async () => {
     let broken = false;
     let asked = false;
     const server = createServer((_, response) => {
@@ -224,7 +224,7 @@ describe("an HTTP task", () => {
 });
 
 describe("a command task", () => {
-  it("that takes too long is ended with all that it started; its output is in the run's log", async () => {
+  it("that times out is ended with all its child processes, and its output is in the run's log", async () => {
     const folder = mkdtempSync(join(tmpdir(), "carillon-slow-"));
     const [file, pidFile] = [join(folder, "slow"), join(folder, "pid")];
     writeFileSync(file, `#!/bin/sh\nsleep 600 &\necho $! > ${pidFile}\necho begun\nwait\n`, { mode: 0o755 });
@@ -246,7 +246,7 @@ describe("a command task", () => {
     }
   });
 
-  it("fails at once where its exit code is not worth another try", async () => {
+  it("fails at once if its exit code is not retryable", async () => {
     const folder = mkdtempSync(join(tmpdir(), "carillon-final-"));
     const file = join(folder, "ends");
     writeFileSync(file, "#!/bin/sh\nexit 4\n", { mode: 0o755 });

@@ -31,7 +31,7 @@ const isolated = (tower: Carillon, isolate: Isolate, more: TaskOptions = {}, nam
   tower.task<Told>(name, { isolate, ...more }, module);
 
 describe.each(places)("a handler in a %s of its own", (place) => {
-  it("knows and does all that a plain one does", async () => {
+  it("has all features of a handler without isolation", async () => {
     const plain = (await import(module.href)).default as Handler<Told>;
     const tower = stage.make();
     const retry = { attempts: 2, delay: 1 };
@@ -88,7 +88,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     expect(await stage.rows("select from $s.own")).toHaveLength(2);
   });
 
-  it("stands apart, and leaves the event loop to others while it computes", async () => {
+  it("runs separately, and does not block the event loop while it computes", async () => {
     const tower = stage.make({ concurrency: 4 });
     const task = isolated(tower, place);
     const other = tower.task("other", {}, () => undefined);
@@ -107,7 +107,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     expect((await stage.ended(runId)).outcome).toBe("cancelled");
   });
 
-  it("is told to stop, and is ended where it does not", async () => {
+  it("is aborted, and is ended by force if it ignores that", async () => {
     const tower = stage.make({ concurrency: 1 });
     const isolate: Isolate = { in: place, pool: 1, killAfter: "50ms" };
     const task = isolated(tower, isolate, { timeout: "300ms" });
@@ -137,7 +137,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     if (place === "process") await until("the process to be gone", () => !isAlive(pid));
   });
 
-  it("fails alone when it crashes, with an error that names the cause, and the next run has another", async () => {
+  it("fails alone when it crashes, with an error that names the cause, and the next run gets a new host", async () => {
     const tower = stage.make();
     const task = isolated(tower, { in: place, memoryMb: 96, killAfter: "10s" });
     await tower.start();
@@ -169,7 +169,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     expect(await stage.said(innocent, "obeyed")).toEqual({ reason: "CANCELLED" });
   });
 
-  it("ends with a worker that stops, whatever it does, and can be tried elsewhere", async () => {
+  it("is ended with a stopping worker, and its run can be retried on another worker", async () => {
     const tower = stage.make({ drain: "100ms" });
     const task = isolated(tower, { in: place, killAfter: "50ms" });
     await tower.start();
@@ -181,7 +181,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     expect(attempt?.error).toMatchObject({ code: "STOPPED" });
   });
 
-  it("runs in a worker by HTTP", async () => {
+  it("runs in a remote worker over HTTP", async () => {
     const remote = new RemoteStage(stage.schema);
     try {
       await remote.serve();
@@ -211,7 +211,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     }
   });
 
-  it("that is no handler is refused at the start, with its path", async () => {
+  it("with an invalid module is refused at the start, with its path", async () => {
     for (const [name, message] of [
       ["-nameless.mjs", "has no function as its default export"],
       ["-broken.mjs", "cannot be loaded: not today"],
@@ -227,7 +227,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
   });
 });
 
-it("a span of the handler belongs to its run's", async () => {
+it("a span of the handler is a child of its run's span", async () => {
   const exporter = new InMemorySpanExporter();
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
@@ -248,7 +248,7 @@ it("a span of the handler belongs to its run's", async () => {
   }
 });
 
-it("a process that computes dies with a worker that is killed", async () => {
+it("a computing host process ends when its worker is killed", async () => {
   const tower = stage.make({ worker: false });
   const order = JSON.stringify({ store: stage.url, schema: stage.schema });
   await tower.start();

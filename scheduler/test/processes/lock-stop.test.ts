@@ -46,8 +46,8 @@ async function endsBySigterm(child: ChildProcess): Promise<void> {
   expect({ code, signal }).toEqual({ code: null, signal: "SIGTERM" });
 }
 
-describe("a process that only uses a lock, and is told to stop", () => {
-  it.each(drivers)("ends, and its lock is free at once: on %s", async (_, coordinationOf) => {
+describe("a process that only uses a lock and is stopped by SIGTERM", () => {
+  it.each(drivers)("ends, and its lock is free at once, on %s", async (_, coordinationOf) => {
     const coordination = coordinationOf(stage.schema);
     const options = {
       store: stage.server.url,
@@ -66,7 +66,7 @@ describe("a process that only uses a lock, and is told to stop", () => {
     }
   });
 
-  it("ends although its onLead ignores the signal of its term", async () => {
+  it("ends even if its onLead ignores the abort signal of its term", async () => {
     const options = { store: stage.server.url, schema: stage.schema, drain: 500 };
     await endsBySigterm(await holder({ options, elect: true }));
   });

@@ -49,7 +49,7 @@ const drivers = [
   { title: "Redis", coordination: (id: string) => `${redis().url}?prefix=${id}` },
 ];
 
-describe("a lock among processes passes from a killed one to a stopped one, whose late write is refused, and on", () => {
+describe("a lock passes from a killed process to a stopped one, whose late write is refused, and further", () => {
   it.concurrent.for(drivers)("on $title", async ({ coordination }, { onTestFinished }) => {
     const stage = await openStage(postgres());
     const writers: Writer[] = [];

@@ -27,7 +27,7 @@ const program = fileURLToPath(new URL("../support/programs/handlers.mjs", import
 const main = fileURLToPath(new URL("../../lib/cli.js", import.meta.url));
 const patienceMs = 120_000;
 
-describe("a worker that is lost, in processes of its own", () => {
+describe("a lost worker, in separate processes", () => {
   const schema = `lost_${process.pid}`;
   const folder = mkdtempSync(join(tmpdir(), "carillon-lost-"));
   const log = join(folder, "log");
@@ -153,7 +153,7 @@ describe("a worker that is lost, in processes of its own", () => {
     for (const child of children.values()) child.kill("SIGCONT");
   });
 
-  test("cut off, it is told to stop before another starts; what has not started or is not known to is not waited for", async () => {
+  test("cut off, its handlers are aborted before another worker starts; unstarted runs are not waited for", async () => {
     await start("second");
     const { known, asked, fresh } = await threeOnFirst();
     proxy.hang();
@@ -198,7 +198,7 @@ describe("a worker that is lost, in processes of its own", () => {
     expect((await ended(asked, "succeeded")).attempt).toBe(2);
   });
 
-  test("stopped for longer than its session, it finds out before its handler's next step", async () => {
+  test("stopped for longer than its session, it notices that before its handler's next step", async () => {
     const run = await enqueue("long");
     await reported(run);
     const holder = seen(run, "start", 1)?.node as string;
@@ -219,7 +219,7 @@ describe("a worker that is lost, in processes of its own", () => {
     expect(refused?.fence).toBeLessThan(accepted.fence as number);
   });
 
-  test("a handler that blocks its event loop loses its runs to others, and its log says why", async () => {
+  test("a handler that blocks its event loop loses its runs to other workers, and the log gives the reason", async () => {
     const run = await enqueue("blocks");
     expect(await ended(run, "succeeded")).toMatchObject({ attempt: 2 });
     const { store } = await tower.open();
@@ -235,7 +235,7 @@ describe("a worker that is lost, in processes of its own", () => {
   });
 
   test.each([false, true])(
-    "a handler that blocks its event loop each time is named as the cause after three tries; it looks at its signal: %s",
+    "a handler that always blocks its event loop is named as the cause after three losses; checks its signal: %s",
     async (looks) => {
       const run = await enqueue("poison", { looks });
       const given = await ended(run, "failed");
@@ -247,7 +247,7 @@ describe("a worker that is lost, in processes of its own", () => {
     },
   );
 
-  test("a handler that throws what is no Error fails with the text of what it threw", async () => {
+  test("a handler that throws a non-Error value fails with that value as text", async () => {
     for (const [thrown, text] of [
       ["just words", "just words"],
       [null, "null"],
@@ -258,7 +258,7 @@ describe("a worker that is lost, in processes of its own", () => {
     }
   });
 
-  test("a handler that exits its process fails its run, which says so, and nothing else suffers", async () => {
+  test("a handler that exits its process fails only its own run, with WORKER_LOST", async () => {
     const run = await enqueue("exits");
     await begun(run, 1);
     const other = await enqueue("throws", "still here");

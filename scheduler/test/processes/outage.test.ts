@@ -33,7 +33,7 @@ interface Slot {
   ended: number | null;
 }
 
-describe("an outage of some seconds", () => {
+describe("an outage of a few seconds", () => {
   const database = new pg.Client({ connectionString: postgres().url });
   const schemas: string[] = [];
   const ending: (() => Promise<unknown>)[] = [];
@@ -62,7 +62,7 @@ describe("an outage of some seconds", () => {
   const each = (from: number, to: number) =>
     Array.from({ length: (to - from) / periodMs + 1 }, (_, i) => from + i * periodMs);
 
-  test.concurrent("of the store: nothing is invented, and every slot ends by its misfire policy", async () => {
+  test.concurrent("of the store: no run is invented, and every slot ends by its misfire policy", async () => {
     const schema = schemaFor("store");
     const proxy = await StoreProxy.before(postgres().url);
     ending.push(() => proxy.close());
@@ -135,7 +135,7 @@ describe("an outage of some seconds", () => {
     expect(new Set(started).size, "none started twice").toBe(started.length);
   });
 
-  test.concurrent("of the coordination service: slots fire once each; when it is back one leads, by itself", async () => {
+  test.concurrent("of the coordination service: slots fire once each, and a leader exists again without intervention", async () => {
     const schema = schemaFor("service");
     const server = await RedisServer.start();
     ending.push(() => server.close());

@@ -34,7 +34,7 @@ interface Bom {
 }
 
 /** Tests the packages as they are published: packed, and unpacked beside their dependencies in an otherwise empty folder. */
-describe("the packages as they are published", () => {
+describe("the published packages", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
   const modules = join(folder, "node_modules");
   /** The path of each package's packed file, by the package's name. */
@@ -76,7 +76,7 @@ describe("the packages as they are published", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it.each(names)("%s has what its user needs and nothing else: no test, no map, no source", (name) => {
+  it.each(names)("%s contains what users need, and no tests, maps or sources", (name) => {
     const paths = readdirSync(join(modules, name), { recursive: true, encoding: "utf8" });
     expect(paths.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$|tsbuildinfo|(?:^|\/)\./.test(path))).toEqual([]);
     expect(paths).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]));
@@ -88,39 +88,36 @@ describe("the packages as they are published", () => {
       expect([path, existsSync(join(modules, name, path))]).toEqual([path, true]);
   });
 
-  it.each(names)("publint finds nothing to say about %s", async (name) => {
+  it.each(names)("publint has no remarks on %s", async (name) => {
     const { messages } = await publint({ pkgDir: join(modules, name), pack: false });
     expect(messages).toEqual([]);
   });
 
-  it.each(names.filter((name) => name !== "@carillon/console"))(
-    "the types of %s are those of its code",
-    async (name) => {
-      const found = await checkPackage(createPackageFromTarballData(readFileSync(files.get(name) as string)));
-      if (!found.types) throw new Error(`${name} has no types`);
-      // Two reports are accepted, because the package has only ES modules: `node10` finds no types, and CommonJS can import it only as
-      // Node.js allows.
-      const meant = ["NoResolution node10", "CJSResolvesToESM node16-cjs"];
-      const problems = found.problems.map((one) => `${one.kind} ${"resolutionKind" in one ? one.resolutionKind : ""}`);
-      expect(problems.filter((problem) => !meant.includes(problem))).toEqual([]);
-    },
-  );
+  it.each(names.filter((name) => name !== "@carillon/console"))("the types of %s match its code", async (name) => {
+    const found = await checkPackage(createPackageFromTarballData(readFileSync(files.get(name) as string)));
+    if (!found.types) throw new Error(`${name} has no types`);
+    // Two reports are accepted, because the package has only ES modules: `node10` finds no types, and CommonJS can import it only as
+    // Node.js allows.
+    const meant = ["NoResolution node10", "CJSResolvesToESM node16-cjs"];
+    const problems = found.problems.map((one) => `${one.kind} ${"resolutionKind" in one ? one.resolutionKind : ""}`);
+    expect(problems.filter((problem) => !meant.includes(problem))).toEqual([]);
+  });
 
-  it("carillon brings few other packages, and not much to load", () => {
+  it("carillon has few dependencies of limited size", () => {
     const brought = broughtBy("carillon", modules);
     const bytes = brought.reduce((sum, folder) => sum + bytesOf(folder), 0);
     expect(brought.length, brought.join(", ")).toBeLessThanOrEqual(mostPackages);
     expect(bytes).toBeLessThanOrEqual(mostInstalledBytes);
   });
 
-  it("what is built in is named with its license", () => {
+  it("bundled packages are listed with their licenses", () => {
     const { devDependencies = {} } = manifestOf(join(modules, "carillon"));
     const told = readFileSync(join(modules, "carillon/lib/third-party.txt"), "utf8");
     for (const name of Object.keys(devDependencies)) expect(told).toMatch(new RegExp(`^${name} \\d`, "m"));
     expect(readFileSync(join(modules, "@carillon/console/dist/site/third-party.txt"), "utf8")).toMatch(/^react \d/m);
   });
 
-  it("npm run sbom names what each package brings and what is built in", () => {
+  it("npm run sbom lists each package's dependencies and bundled packages", () => {
     const script = join(root, "scripts/sbom.mjs");
     const paths = run(process.execPath, [script, folder]).trim().split("\n");
     expect(paths).toHaveLength(names.length);
@@ -147,7 +144,7 @@ describe("the packages as they are published", () => {
     }
   });
 
-  it("each entry is imported, and required, by plain Node; Nest is needed for carillon/nest alone", () => {
+  it("plain Node can import and require each entry; only carillon/nest needs Nest", () => {
     const entries = names.flatMap((name) => entriesOf(join(modules, name)));
     expect(entries).toContain("carillon/nest");
     const load = (entry: string) => {
@@ -166,7 +163,7 @@ describe("the packages as they are published", () => {
     return spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
   };
 
-  it.each(["nodenext", "bundler"])("each entry's types are whole, with module resolution %s", (moduleResolution) => {
+  it.each(["nodenext", "bundler"])("each entry's types are complete, with module resolution %s", (moduleResolution) => {
     bring(...nest);
     const entries = names.flatMap((name) => entriesOf(join(modules, name)));
     const program = entries.map((entry, n) => `import * as e${n} from "${entry}";\nvoid e${n};\n`).join("");
@@ -181,7 +178,7 @@ describe("the packages as they are published", () => {
     expect(checked.stdout.split("\n").filter(isOwn)).toEqual([]);
   });
 
-  it("an application's registry of tasks types what is enqueued by name", () => {
+  it("an application's task registry types payloads and results by task name", () => {
     writeFileSync(
       join(folder, "registry.ts"),
       `import { carillon, taskType } from "carillon";
@@ -205,7 +202,7 @@ await tower.enqueue("settle", { invoice: 7 });
     expect(run(process.execPath, [main, "--help"])).toContain("Usage: carillon");
   });
 
-  it("carillon mcp says which package it needs, where that is not installed", () => {
+  it("carillon mcp names the package it needs if that is not installed", () => {
     const main = join(modules, "carillon/lib/cli.js");
     const env = { ...process.env, CARILLON_TOKEN: "none" };
     const given = { cwd: folder, encoding: "utf8" as const, env };

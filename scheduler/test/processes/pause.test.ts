@@ -68,7 +68,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     rmSync(folder, { recursive: true });
   });
 
-  test("its claims were taken back while it slept, and it joined again as a new session", async () => {
+  test("its claims are taken back while it is stopped, and it rejoins with a new session", async () => {
     const { rows } = await database.query(
       `select node, ended_why from ${schema}.session where node = 'sleeper' order by id`,
     );
@@ -82,7 +82,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     expect(back.length, "it works again after it joined anew").toBeGreaterThan(0);
   });
 
-  test("what it finished too late was refused and recorded, and its handlers were told", async () => {
+  test("results that it finished too late are refused and recorded, and its handlers are aborted", async () => {
     const { rows } = await database.query(
       `select l.run_id, l.fence::float8, h.fence::float8 as accepted, h.outcome, h.error->>'code' as code
        from ${schema}.late_result l join ${schema}.run_history h on h.id = l.run_id`,
@@ -104,7 +104,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     expect(told.length).toBeGreaterThan(0);
   });
 
-  test("nothing it had claimed and not started was started after it woke", () => {
+  test("runs that it had claimed but not started are not started after it continues", () => {
     for (const { fence, at, slot, node, kind } of seen) {
       if (kind !== "start" || node !== "sleeper" || at < continuedAt) continue;
       const rivals = seen.filter(

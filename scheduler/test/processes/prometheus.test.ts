@@ -26,7 +26,7 @@ afterEach(async () => {
   await prometheus?.stop();
 });
 
-it("promtool accepts the rules, and each alert fires for what it is about, and for nothing else", async () => {
+it("promtool accepts the rules, and each alert fires for its own condition and no other", async () => {
   const checked = await promtool({ [rulesFile]: rulesText }, "check", "rules", "--lint=all", "--lint-fatal", rulesFile);
   expect(checked).toEqual({ code: 0, output: expect.stringContaining(`SUCCESS: ${rules.length} rules found`) });
   const alerts = rules.filter(({ alert }) => alert !== undefined);
@@ -35,7 +35,7 @@ it("promtool accepts the rules, and each alert fires for what it is about, and f
   expect(await promtool(tests, "test", "rules", "tests.yml")).toEqual({ code: 0, output: expect.any(String) });
 });
 
-it("each alert says how grave it is and what to do, by commands that exist", () => {
+it("each alert has a severity, and advice with existing commands", () => {
   const commands = leaves().map(({ name }) => name);
   for (const { alert, labels, annotations } of rules.filter((rule) => rule.alert !== undefined)) {
     expect([alert, labels?.severity]).toEqual([alert, expect.stringMatching(/^(?:warning|critical)$/)]);
@@ -49,7 +49,7 @@ it("each alert says how grave it is and what to do, by commands that exist", () 
   }
 });
 
-it("the dashboard has panels that do not overlap, and reads no other source and no other variable than its own", () => {
+it("the dashboard's panels do not overlap, and use only its own data source and variables", () => {
   const { panels, templating } = dashboard;
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const cells = panels.flatMap(({ gridPos: { h, w, x, y } }) =>
@@ -94,7 +94,7 @@ async function remoteWorker(server: string, group: string): Promise<RemoteWorker
   return remote.task("remote", () => undefined).start();
 }
 
-it("a real Prometheus knows all that the rules and the dashboard read, an alert fires and ends, exemplars lead to traces", async () => {
+it("a real Prometheus has all metrics used, an alert fires and ends, and exemplars lead to traces", async () => {
   const exporter = new InMemorySpanExporter();
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));

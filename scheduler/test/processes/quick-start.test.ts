@@ -89,7 +89,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it("is typed as it stands, from an empty folder to two processes of which one is killed", async () => {
+it("works as written, from an empty folder to two processes of which one is killed", async () => {
   const [install, dev, enqueue, one, two, look, ...more] = typed.map(({ text }) => text);
   expect(more).toEqual([]);
   const files = packages.map((workspace) => pack(workspace, folder)).join(" ");
@@ -152,7 +152,7 @@ it("is typed as it stands, from an empty folder to two processes of which one is
   await interrupt(terminals[1]);
 });
 
-it("the README begins with what the quick start installs, and its task compiles, is shown and runs as it says", async () => {
+it("the README begins with the quick start's install line, and its task compiles, is shown and runs as described", async () => {
   const [install, tasks, dev, look, ...more] = blocksOf("README.md");
   expect(typed[0]?.text).toContain(install?.text);
   expect([tasks?.mark, more.map(({ text }) => text)]).toEqual([

@@ -11,7 +11,7 @@ import { makeCertificates } from "../support/tls-store.ts";
 
 const program = fileURLToPath(new URL("../support/programs/lock-user.mjs", import.meta.url));
 
-describe("a Redis that is reached by TLS alone, with an authority of its own", () => {
+describe("a Redis that accepts only TLS, with its own certificate authority", () => {
   const folder = throwAwayFolder("redis-tls");
   const file = (name: string) => join(folder, name);
   let server: RedisServer;
@@ -56,7 +56,7 @@ describe("a Redis that is reached by TLS alone, with an authority of its own", (
     return said;
   }
 
-  it("gives a lock to whoever knows the authority", async () => {
+  it("gives a lock to a client that trusts the authority", async () => {
     expect(await locking("localhost", "rediss", "authority.pem")).toContain("holds");
   });
 
@@ -65,7 +65,7 @@ describe("a Redis that is reached by TLS alone, with an authority of its own", (
     ["with another authority", "localhost", "rediss", "stranger.pem"],
     ["with no authority", "localhost", "rediss", undefined],
     ["by another name", "127.0.0.1", "rediss", "authority.pem"],
-  ])("is refused, and not waited for: %s", async (_, host, scheme, authority) => {
+  ])("is refused without retries: %s", async (_, host, scheme, authority) => {
     const said = await locking(host, scheme, authority);
     expect(said).toContain("COORDINATION_UNREACHABLE");
     if (scheme === "rediss") expect(said).toMatch(/certificate|altnames/);

@@ -15,7 +15,7 @@ const program = fileURLToPath(new URL("../support/programs/signalled.mjs", impor
 /** Resolves with the command line; empty if the process has ended, whether or not its parent has waited for it. */
 const commandLineOf = (pid: number) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
 
-describe("a process with two instances, told to stop while a handler runs", () => {
+describe("a process with two instances that gets a signal while a handler runs", () => {
   const schema = `signals_${process.pid}`;
   const children: ChildProcess[] = [];
 
@@ -57,18 +57,18 @@ describe("a process with two instances, told to stop while a handler runs", () =
     return { said, code, signal };
   }
 
-  test("one signal stops both, and ends the process when the last has stopped", async () => {
+  test("stops both after one signal, and ends when the last has stopped", async () => {
     const { said, code, signal } = await stopped(["SIGTERM"], { handlerMs: 2_000 });
     expect({ said, code, signal }).toEqual({ said: ["begun", "done"], code: null, signal: "SIGTERM" });
   });
 
-  test("what the program does by the signal itself is waited for: it ends the process", async () => {
+  test("waits for the program's own signal handler, which ends the process", async () => {
     const { said, code, signal } = await stopped(["SIGTERM"], { handlerMs: 1_000, cleanup: true });
     expect({ said, code, signal }).toEqual({ said: ["begun", "done", "cleaned"], code: 0, signal: null });
   });
 
   test.each(["refused", "silent"])(
-    "one signal ends the process with the store %s, beside a handler that heeds nothing",
+    "ends after one signal with the store %s, beside a handler that ignores its abort",
     async (how) => {
       const proxy = await StoreProxy.before(postgres().url);
       try {
@@ -83,7 +83,7 @@ describe("a process with two instances, told to stop while a handler runs", () =
     },
   );
 
-  test("a second signal ends the process at once", async () => {
+  test("ends at once after a second signal", async () => {
     const { said, code, signal } = await stopped(["SIGTERM", "SIGINT"], { handlerMs: 600_000 });
     expect({ said, code, signal }).toEqual({ said: ["begun"], code: null, signal: "SIGINT" });
   });

@@ -9,7 +9,7 @@ import { Database } from "../../src/store/postgres/database.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 import { TlsStore } from "../support/tls-store.ts";
 
-describe("a store that is reached by TLS alone, with an authority of its own", () => {
+describe("a store that accepts only TLS, with its own certificate authority", () => {
   let server: TlsStore;
   let verified: string;
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describe("a store that is reached by TLS alone, with an authority of its own", (
     }
   };
 
-  it("has all of a node's connections: for statements, for signals, and the thread's that stands in for the event loop", async () => {
+  it("gets all connections of a node over TLS: for statements, for signals and of the stand-in thread", async () => {
     const tower = carillon({ store: server.url(verified), handleSignals: false, log: silentLog, schema: "tls" });
     const sql = new pg.Client(server.url(verified));
     await sql.connect();
@@ -60,7 +60,7 @@ describe("a store that is reached by TLS alone, with an authority of its own", (
     }
   });
 
-  it("ends by TLS too what a statement is given up for", async () => {
+  it("also gets the cancellation of an abandoned statement over TLS", async () => {
     const surroundings = { clock: systemClock, random: systemRandom, log: silentLog };
     const database = new Database({ url: server.url(verified), schema: "tls", connectionsMax: 1, ...surroundings });
     try {
@@ -137,7 +137,7 @@ describe("a store that is reached by TLS alone, with an authority of its own", (
       /sslrootcert of the store's URL cannot be read/,
       /PEM/,
     ],
-  ])("is refused, and not waited for: %s", async (_, url, code, message, hint) => {
+  ])("is refused without retries: %s", async (_, url, code, message, hint) => {
     await expect(opening(url())).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
@@ -145,7 +145,7 @@ describe("a store that is reached by TLS alone, with an authority of its own", (
     });
   });
 
-  it("does not take a client's key that others may read", async () => {
+  it("refuses a client key that other users may read", async () => {
     chmodSync(server.file("authority.key"), 0o644);
     const url = server.url(
       `${verified}&sslcert=${server.file("certified.pem")}&sslkey=${server.file("authority.key")}`,
@@ -154,7 +154,7 @@ describe("a store that is reached by TLS alone, with an authority of its own", (
   });
 });
 
-it("a store of another machine that is reached without TLS is warned of at the start, unless the URL says that it is meant", async () => {
+it("a remote store without TLS causes a warning at the start, unless the URL asks for no TLS", async () => {
   const warnings = async (store: string) => {
     const { log, lines } = recordingLog();
     const tower = carillon({ store, failFast: true, handleSignals: false, log });

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-it("a line belongs to a file once its newline is written", () => {
+it("a line is read once its newline is written", () => {
   const path = join(folder, "log");
   writeFileSync(path, "");
   expect(wholeLines(path)).toEqual([]);

@@ -23,11 +23,11 @@ describe("code and comments", () => {
     expect(blanked(text)).toBe(expected);
   });
 
-  it("keeps lines", () => {
+  it("keeps the line breaks", () => {
     expect(partsOf("a\n/* b\n */\n`c\n`").code.split("\n")).toHaveLength(5);
   });
 
-  it("finds imports in code only", () => {
+  it("finds imports only in code", () => {
     const text =
       "import a from 'a';\nexport { b } from \"b\"; // from 'c'\nconst d = \"import 'e'\"; await import('f');";
     expect(importsOf(text).map(({ specifier }) => specifier)).toEqual(["a", "b", "f"]);

@@ -42,8 +42,8 @@ const isRead = (name: string) => source.includes(name) || settings.some(({ varia
 const folder = mkdtempSync(join(tmpdir(), "carillon-deploy-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe("what is in deploy/", () => {
-  it("pins every image by its version, and Node's to one that is supported", () => {
+describe("the files in deploy/", () => {
+  it("pin every image by version, and Node to a supported version", () => {
     const images = [...all(compose, "image"), ...all(manifests, "image")] as string[];
     images.push(...[...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image = ""]) => image));
     expect(images.length).toBeGreaterThan(10);
@@ -57,7 +57,7 @@ describe("what is in deploy/", () => {
     expect(new Set(dockerfile.match(/node:\S+/g))).toHaveLength(1);
   });
 
-  it("can have the digest of each image of others put behind its tag, once and again", async () => {
+  it("can get the digest of each foreign image added after its tag, repeatedly", async () => {
     const script = new URL("../../../scripts/pin-images.mjs", import.meta.url).href;
     const { pinned } = (await import(script)) as { pinned: (text: string, digestOf: () => string) => string };
     const digest = (letter: string) => () => `sha256:${letter.repeat(64)}`;
@@ -71,7 +71,7 @@ describe("what is in deploy/", () => {
     }
   });
 
-  it("has the parts that the page tells of, and each refers to what is there", () => {
+  it("have the parts that the page describes, and refer only to existing parts", () => {
     const services = Object.keys(compose.services ?? {});
     expect(services).toEqual([
       "postgres",
@@ -101,7 +101,7 @@ describe("what is in deploy/", () => {
       expect([kind, metadata.name]).toEqual([kind, expect.stringMatching(/^carillon/)]);
   });
 
-  it("probes routes that there are, at the port that is listened at", () => {
+  it("probe existing routes at the port on which the server listens", () => {
     const paths = all(manifests, "httpGet").map((one) => (one as { path: string; port: string }).path);
     expect(paths).toEqual(["/livez", "/livez", "/readyz"]);
     for (const text of texts)
@@ -111,7 +111,7 @@ describe("what is in deploy/", () => {
     expect(all(manifests, "containerPort")).toEqual([7373]);
   });
 
-  it("gives options and variables that there are, each told on the page", () => {
+  it("use existing options and variables, each documented on the page", () => {
     const page = read("docs/deploying.md");
     const flags = new Set(
       texts.flatMap((text) =>
@@ -129,7 +129,7 @@ describe("what is in deploy/", () => {
       expect([name, isRead(name)]).toEqual([name, true]);
   });
 
-  it("builds its image of what is there, with the console, and begins a program that there is", () => {
+  it("build the image from existing files, including the console, and start an existing program", () => {
     const stages = dockerfile.split(/^FROM .*$/m).slice(1);
     const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, paths = ""]) => paths.split(" "));
     expect(copied.length).toBeGreaterThan(10);
@@ -141,7 +141,7 @@ describe("what is in deploy/", () => {
     expect(dockerfile).toContain(`ENTRYPOINT ["node", "/app/scheduler/${bin.carillon.slice(2)}"]`);
   });
 
-  it("leaves running handlers their time, and lets nothing run as root", () => {
+  it("give running handlers time to end, and run nothing as root", () => {
     const graces = [...all(compose, "stop_grace_period"), ...all(manifests, "terminationGracePeriodSeconds")].map(
       (one) => Number.parseInt(String(one), 10),
     );
@@ -155,7 +155,7 @@ describe("what is in deploy/", () => {
     expect(dockerfile).toMatch(/^USER 1000:1000$/m);
   });
 
-  it("has a unit that systemd takes", () => {
+  it("contain a unit that systemd accepts", () => {
     for (const line of [
       "NoNewPrivileges=yes",
       "DynamicUser=yes",

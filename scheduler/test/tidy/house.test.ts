@@ -67,8 +67,8 @@ const rules: Record<string, Rule> = {
   "punctuates Chinese in full width": fullWidthInChinese,
 };
 
-describe("the house", () => {
-  it("is read", () => {
+describe("the code base's rules", () => {
+  it("apply to all of its files", () => {
     const paths = house.map(({ path }) => path);
     expect(paths).toContain("scheduler/src/base/errors.ts");
     expect(paths).toContain("package.json");

@@ -83,7 +83,7 @@ const config = 'export default { test: { include: ["*.test.mjs"] } };';
 const head = 'import { expect, test } from "vitest";\nimport { existsSync, writeFileSync } from "node:fs";\n';
 
 describe("npm test", { timeout: 120_000 }, () => {
-  it("fails what is unsteady, broken, skipped, not loaded, not caught or in no project", async () => {
+  it("fails for flaky, broken, skipped and unloadable tests, uncaught errors and files in no project", async () => {
     const { passed, failures } = await run(
       {
         "unsteady.test.mjs": `${head}test("second time lucky", () => {
@@ -108,7 +108,7 @@ describe("npm test", { timeout: 120_000 }, () => {
     ]);
   });
 
-  it("names each file that did not run when the run was ended early", async () => {
+  it("names each file that did not run if the run ended early", async () => {
     const { figuresOf } = await script<Counting>("figures.mjs");
     const start = { event: "start", files: ["/a", "/b"].map((file) => ({ project: "unit", file })) };
     const tests = [{ name: "one", state: "passed", why: "" }];
@@ -137,7 +137,7 @@ describe("npm test -- --gate", { timeout: 120_000 }, () => {
   const aside: SetAside = { file: "a.test.ts", test: "aside", since: "2026-11-20", reason: "why", tried: "what" };
   const asideName = `${join(root, "a.test.ts")} > aside`;
 
-  it("forgives what passes at its second look, and names it; what fails always, does not load or is skipped is red", async () => {
+  it("accepts and names a test that passes on its second try; broken, unloadable and skipped tests fail", async () => {
     const { passed, failures, tests } = await run(
       {
         "unsteady.test.mjs": `${head}test("second time lucky", () => {
@@ -161,7 +161,7 @@ describe("npm test -- --gate", { timeout: 120_000 }, () => {
     expect(names(failed).sort()).toEqual(["broken", "skipped", "the file itself"]);
   });
 
-  it("forgives five and no sixth", async () => {
+  it("accepts up to five flaky tests", async () => {
     const { verdictOf } = await script<Gate>("gate.mjs");
     const six = Array.from({ length: 6 }, (_, n) => failure(`${n}`, "passed"));
     expect(verdictOf(six.slice(1), [], [])).toEqual({ failed: [], unsteady: six.slice(1), aside: [] });
@@ -170,7 +170,7 @@ describe("npm test -- --gate", { timeout: 120_000 }, () => {
     expect(verdictOf([noLook], [], []).failed).toEqual([noLook]);
   });
 
-  it("reports a test that is set aside without judging it, and fails when there is no such test", async () => {
+  it("reports a test that is set aside without judging it, and fails if there is no such test", async () => {
     const { verdictOf } = await script<Gate>("gate.mjs");
     const failures = [failure("aside", "failed"), failure("other", "failed")];
     const { failed, aside: reported } = verdictOf(failures, [asideName], [aside]);
@@ -181,7 +181,7 @@ describe("npm test -- --gate", { timeout: 120_000 }, () => {
     ]);
   });
 
-  it("has a list of tests set aside that may stand", async () => {
+  it("has a valid list of tests set aside", async () => {
     const { faultsOfSetAside, readSetAside } = await script<Gate>("gate.mjs");
     expect(faultsOfSetAside(readSetAside(), Date.now())).toEqual([]);
     const nowMs = Date.parse("2026-11-30T12:00:00Z");

@@ -10,7 +10,7 @@ const ours = Object.entries(scripts).flatMap(([name, command]) => {
   return file === undefined ? [] : [{ name, file }];
 });
 
-it.each(ours)("`npm run $name -- --help` says what it takes, and does nothing", ({ name, file }) => {
+it.each(ours)("`npm run $name -- --help` describes its options, and does nothing", ({ name, file }) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [file, "--help"], { cwd: root, encoding: "utf8" });
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   expect(stdout).toMatch(new RegExp(`^.*npm (?:run )?${name}\\b`, "m"));
@@ -18,7 +18,7 @@ it.each(ours)("`npm run $name -- --help` says what it takes, and does nothing", 
 });
 
 it.each(["simulate", "faults", "fuzz", "soak", "rolling", "steady", "timing", "image"])(
-  "`npm run prove -- %s --help` says what it takes",
+  "`npm run prove -- %s --help` describes its options",
   (name) => {
     const args = ["scripts/prove.mjs", name, "--help"];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
@@ -28,7 +28,7 @@ it.each(["simulate", "faults", "fuzz", "soak", "rolling", "steady", "timing", "i
   },
 );
 
-it("each bench says what it asks and what it takes", () => {
+it("each bench describes its question and its options", () => {
   const { stdout } = spawnSync(process.execPath, ["scripts/bench.mjs", "--help"], { cwd: root, encoding: "utf8" });
   const questions = stdout.split("\n").slice(2, -1);
   expect(questions.length).toBeGreaterThan(20);

@@ -20,7 +20,7 @@ const lookMs = 15_000;
 const p99 = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.ceil(0.99 * numbers.length) - 1] ?? Number.NaN;
 
-it("slots of a node to which strangers hold 10,000 connections, slow and fast; its owner signs in", async () => {
+it("10,000 foreign connections to a node delay neither its slots nor its owner's sign-in", async () => {
   const schema = `connections_${randomBytes(4).toString("hex")}`;
   const folder = mkdtempSync(join(tmpdir(), "carillon-connections-"));
   const log = join(folder, "seen.log");

@@ -9,7 +9,7 @@ const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", imp
 /** Time in ms until the claims of a dead worker are taken back: detection and grace with default settings. */
 const takenBackMs = 10_000;
 
-it("the demo, one of whose two processes is killed, is late by little", async () => {
+it("the demo has little delay though one of its two processes is killed", async () => {
   const stalls = new StallMeter();
   const child = spawn(process.execPath, [program, "--seconds", "8", "--json"], { stdio: ["ignore", "pipe", "ignore"] });
   let out = "";

@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 /** A worker without a free slot hands due runs on (docs/limits.md), so runs of a serial task must still start in time. */
-it("a serial task beside a worker that has no free place, while another has 40", async () => {
+it("a serial task is on time beside a full worker while another worker has 40 free slots", async () => {
   const starts: { slotMs: number; lateMs: number }[] = [];
   const longAt = new Map<string, number>();
   const opened = async (name: string) => {

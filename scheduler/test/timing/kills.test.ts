@@ -23,7 +23,7 @@ describe.each(ways)(
     let scene: KillRounds;
     afterEach(() => scene.close());
 
-    it("what no dead process had claimed starts as before the kill, and what one had claimed after detection and grace", async () => {
+    it("unclaimed runs start as before the kill, and claimed ones after detection and grace", async () => {
       const random = seeded(Date.now() % 1_000_000);
       scene = new KillRounds(`kills_${process.pid}`, { rounds, tasks: 60, coordination: coordination(), random });
       await scene.play();

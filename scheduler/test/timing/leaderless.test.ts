@@ -11,13 +11,13 @@ const ways = [
 ];
 
 describe.each(ways)(
-  "the leader killed with -9 while nobody can be elected, coordinated by $by",
+  "the leader killed with -9 while no other can be elected, coordinated by $by",
   ({ by, coordination }) => {
     const database = new pg.Client({ connectionString: postgres().url });
     beforeAll(() => database.connect());
     afterAll(() => database.end());
 
-    it("what the dead one had not claimed starts as before its death", async () => {
+    it("runs that the dead leader had not claimed start as before its death", async () => {
       const cluster = new Leaderless(database, `leaderless_${process.pid}`, coordination());
       try {
         await cluster.start();

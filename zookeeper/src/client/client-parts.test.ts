@@ -35,7 +35,7 @@ describe("connect strings", () => {
 });
 
 describe("paths", () => {
-  test("a chroot goes on and comes off again", () => {
+  test("adding and removing a chroot gives the same path", () => {
     const name = fc.stringMatching(/^[a-z.0-9_-]{1,8}x$/);
     const path = fc.array(name, { maxLength: 4 }).map((names) => `/${names.join("/")}`);
     fc.assert(
@@ -49,7 +49,7 @@ describe("paths", () => {
     expect(parentOf("/a")).toBe("/");
   });
 
-  test("a sequential node's path may end in a slash, or in dots that a number follows", () => {
+  test("a sequential node's path may end in a slash, or in dots followed by the number", () => {
     expect(() => checkPath("/a/", true)).not.toThrow();
     expect(() => checkPath("/a/..", true)).not.toThrow();
     expect(() => checkPath("/a/../b", true)).toThrow(ZooKeeperError);
@@ -63,7 +63,7 @@ describe("hosts", () => {
   const never = new AbortController().signal;
   const one: Resolve = async (name) => [`address of ${name}`];
 
-  test("every one is tried in a round; then a pause that grows, with jitter, and is short again after success", async () => {
+  test("all hosts are tried in a round; then follows a growing pause with jitter, reset after a success", async () => {
     const seed = 5;
     let state = seed;
     const random = () => {
@@ -93,7 +93,7 @@ describe("hosts", () => {
     expect(hosts.failed()).toBeLessThanOrEqual(20);
   });
 
-  test("all addresses of a name are tried in a round, shuffled, and the name is resolved anew for the next", async () => {
+  test("all addresses of a name are tried in a round, shuffled, and the name is resolved again for the next", async () => {
     let addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
     let asked = 0;
     const resolve: Resolve = async (name) => {
@@ -122,7 +122,7 @@ describe("hosts", () => {
     expect(firsts.size).toBe(2);
   });
 
-  test("a name that is unknown, has no address, or is not resolved in time fails, and the next one has its turn", async () => {
+  test("a name that is unknown, empty or not resolved in time fails, and the next host is tried", async () => {
     const resolve: Resolve = (name) => {
       if (name === "unknown") return Promise.reject(new Error("ENOTFOUND"));
       return name === "empty" ? Promise.resolve([]) : new Promise(() => undefined);
@@ -141,7 +141,7 @@ describe("hosts", () => {
     expect(tried.sort()).toEqual(["::1", "ENOTFOUND"]);
   });
 
-  test("a new session has twice as long after each round in which nobody served; one that lives is moved on in time", () => {
+  test("a new session's connect timeout doubles after each failed round; a live session's does not", () => {
     const first = maxConnectMs(30_000, 3, true, 0);
     expect(first).toBe(30_000 / 9);
     expect([1, 2, 3, 16].map((rounds) => maxConnectMs(30_000, 3, true, rounds))).toEqual([
@@ -154,7 +154,7 @@ describe("hosts", () => {
     expect([maxConnectMs(100, 1, true, 9), maxConnectMs(600_000, 1, false, 0)]).toEqual([250, 5_000]);
   });
 
-  test("clients spread over the servers", async () => {
+  test("clients are spread over the servers", async () => {
     const first = new Map<string, number>();
     for (let index = 0; index < 3_000; index++) {
       const hosts = new Hosts(
@@ -182,7 +182,7 @@ describe("options", () => {
     expect(() => checkOptions(options as object)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   });
 
-  test("the session ends here before it can end at the servers", () => {
+  test("the session ends on the client before it can end on the servers", () => {
     for (const timeoutMs of [100, 4_000, 30_000, 600_000]) {
       expect(marginMs(timeoutMs)).toBeGreaterThan(0);
       expect(marginMs(timeoutMs)).toBeLessThanOrEqual(timeoutMs / 4);
@@ -191,7 +191,7 @@ describe("options", () => {
 });
 
 describe("errors", () => {
-  test("every number that a server may answer with has a code, once", () => {
+  test("every error number of the server has exactly one code", () => {
     const numbers = Object.values(serverErrors).map(([number]) => number);
     expect(new Set(numbers).size).toBe(numbers.length);
     for (const [code, [number]] of Object.entries(serverErrors)) {
@@ -205,7 +205,7 @@ describe("errors", () => {
     expect(Object.keys(clientErrors).filter((code) => code in serverErrors)).toEqual([]);
   });
 
-  test("are told apart by code", () => {
+  test("are distinguished by code", () => {
     const error = new ZooKeeperError("NO_NODE", "x");
     expect([isZooKeeperError(error), isZooKeeperError(error, "NO_NODE"), isZooKeeperError(error, "CLOSED")]).toEqual([
       true,
@@ -217,7 +217,7 @@ describe("errors", () => {
 });
 
 describe("DIGEST-MD5", () => {
-  test("answers as RFC 2831 computes, with ZooKeeper's uri", () => {
+  test("computes the answer of RFC 2831, with ZooKeeper's uri", () => {
     const challenge = 'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8';
     const { answer, proof } = answerChallenge(
       { username: "chris", password: "secret" },
@@ -240,22 +240,25 @@ describe("DIGEST-MD5", () => {
     { username: "jürgen", realm: "geheim", password: "gr\xfcn", encodings: ["latin1", "latin1", "latin1"] as const },
     { username: "chris", realm: "日本", password: "se€ret", encodings: ["latin1", "utf8", "utf8"] as const },
     { username: "žofie", realm: "realm", password: "\x80", encodings: ["utf8", "latin1", "latin1"] as const },
-  ])("hashes each part of $username's as ISO 8859-1 if it can be", ({ username, realm, password, encodings }) => {
-    const md5 = (data: string | Buffer) => createHash("md5").update(data);
-    const [name, domain, secret] = [username, realm, password].map((text, index) =>
-      Buffer.from(text, encodings[index]),
-    );
-    const colon = Buffer.from(":");
-    const who = Buffer.concat([name!, colon, domain!, colon, secret!]);
-    const a1 = Buffer.concat([md5(who).digest(), Buffer.from(":n:c")]);
-    const uri = md5("AUTHENTICATE:zookeeper/zk-sasl-md5").digest("hex");
-    const response = md5(`${md5(a1).digest("hex")}:n:00000001:c:auth:${uri}`).digest("hex");
-    const challenge = Buffer.from(`realm="${realm}",nonce="n",qop="auth",algorithm=md5-sess,charset=utf-8`);
-    const parts = parseChallenge(answerChallenge({ username, password }, challenge, "c").answer.toString("utf8"));
-    expect(parts).toMatchObject({ username, realm, response });
-  });
+  ])(
+    "hashes each part of $username's credentials as ISO 8859-1 if possible",
+    ({ username, realm, password, encodings }) => {
+      const md5 = (data: string | Buffer) => createHash("md5").update(data);
+      const [name, domain, secret] = [username, realm, password].map((text, index) =>
+        Buffer.from(text, encodings[index]),
+      );
+      const colon = Buffer.from(":");
+      const who = Buffer.concat([name!, colon, domain!, colon, secret!]);
+      const a1 = Buffer.concat([md5(who).digest(), Buffer.from(":n:c")]);
+      const uri = md5("AUTHENTICATE:zookeeper/zk-sasl-md5").digest("hex");
+      const response = md5(`${md5(a1).digest("hex")}:n:00000001:c:auth:${uri}`).digest("hex");
+      const challenge = Buffer.from(`realm="${realm}",nonce="n",qop="auth",algorithm=md5-sess,charset=utf-8`);
+      const parts = parseChallenge(answerChallenge({ username, password }, challenge, "c").answer.toString("utf8"));
+      expect(parts).toMatchObject({ username, realm, response });
+    },
+  );
 
-  test("refuses any other challenge, and quotes what must be", () => {
+  test("refuses any other challenge, and quotes special characters", () => {
     expect(() => answerChallenge({ username: "a", password: "b" }, Buffer.from("nonce=x,algorithm=md5"))).toThrow(
       expect.objectContaining({ code: "AUTH_FAILED" }),
     );

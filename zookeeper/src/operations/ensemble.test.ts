@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "./ensemble.ts";
 
-test("a configuration is read: version, and the address of each server for clients", () => {
+test("a configuration is parsed into its version and each server's client address", () => {
   const text = [
     "server.1=zk1:2888:3888:participant;0.0.0.0:2181",
     "server.2=10.0.0.2:2888:3888:observer;10.1.0.2:2182",
@@ -23,6 +23,6 @@ test("a configuration is read: version, and the address of each server for clien
   expect(servers[0]?.text).toBe(text.split("\n")[0]);
 });
 
-test("the configuration of a standalone server names none", () => {
+test("the configuration of a standalone server has no servers", () => {
   expect(parseConfig("")).toEqual({ version: 0n, servers: [] });
 });

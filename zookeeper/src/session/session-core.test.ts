@@ -21,7 +21,7 @@ describe("calls that wait for a session", () => {
   const codes = (calls: Promise<unknown>[]) =>
     Promise.all(calls.map((call) => call.catch((error: { code: string }) => error.code)));
 
-  test("many fail in slices, between which the event loop goes on", async () => {
+  test("fail in slices if there are many, so that the event loop is not blocked", async () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     const calls = Array.from({ length: 50_000 }, () => ask(session, ""));
     let failed = 0;
@@ -49,7 +49,7 @@ describe("calls that wait for a session", () => {
     expect(slices.length).toBeGreaterThanOrEqual(calls.length / most - 1);
   });
 
-  test("many are sent in slices, and those that are called meanwhile after them", async () => {
+  test("are sent in slices if there are many, and later calls follow them", async () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     const count = 20_000;
     for (let index = 0; index < count; index++) void session.exists(`/${index}`);
@@ -79,7 +79,7 @@ describe("calls that wait for a session", () => {
     session.end(new ZooKeeperError("CLOSED", "closed"));
   });
 
-  test("one that its caller gave up makes room for another", async () => {
+  test("free their space for another call when aborted", async () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     const stop = new AbortController();
     const data = "x".repeat(900_000);
@@ -93,7 +93,7 @@ describe("calls that wait for a session", () => {
   });
 });
 
-describe("a session that is over by the clock", () => {
+describe("a session that has expired by the clock", () => {
   let stoodStillMs = 0;
   /** Simulates a pause of the process: the clock advances by `ms`, but no timer fires and no socket is read. */
   const stall = (ms = timeoutMs) => {
@@ -110,7 +110,7 @@ describe("a session that is over by the clock", () => {
     vi.restoreAllMocks();
   });
 
-  test("stays over for whoever has seen it, though an answer comes late", async () => {
+  test("stays expired for a caller that has seen it, even if an answer arrives late", async () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     const line = connection();
     session.attach(line as unknown as Connection);
@@ -124,7 +124,7 @@ describe("a session that is over by the clock", () => {
     expect(session.signal.reason).toMatchObject({ code: "SESSION_EXPIRED" });
   });
 
-  test("is not taken up again by a connection that came too late", () => {
+  test("is not resumed by a connection that came too late", () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     session.attach(connection() as unknown as Connection);
     session.detach(new Error("lost"));
@@ -136,7 +136,7 @@ describe("a session that is over by the clock", () => {
   test.each([
     ["the server still has it: it goes on", true],
     ["the server is silent: it ends", false],
-  ])("the process stood still past its time here, not past the servers', and %s", async (_, answers) => {
+  ])("the process was paused past the client's limit, but not past the servers', and %s", async (_, answers) => {
     const longMs = 4_000;
     const session = new SessionCore(longMs, new Questions(""), "");
     const line = {
@@ -159,7 +159,7 @@ describe("a session that is over by the clock", () => {
     session.end(new ZooKeeperError("CLOSED", "closed"));
   });
 
-  test("goes on while nobody was told that it is over", () => {
+  test("continues if no caller has seen that it is over", () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     const line = connection();
     session.attach(line as unknown as Connection);

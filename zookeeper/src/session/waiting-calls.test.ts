@@ -25,7 +25,7 @@ const step = fc.oneof(
   },
 );
 
-test("calls leave in their order, and those that settled before are not among them", () => {
+test("calls leave in order, without those that were already settled", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const waiting = new WaitingCalls();

@@ -22,7 +22,7 @@ Connections Sets (2)/(3):
 	ip: /127.0.0.1:56946 sessionId: 0x0
 `;
 
-it("ephemeral nodes are read from their own section of a dump, for sessions that own one", () => {
+it("ephemeral nodes are read from their own section of a dump, by session", () => {
   expect(ephemeralsIn(dump)).toEqual(new Map([["0x10000fae56e0000", ["/a", "/b c"]]]));
   // If no session has a node, a connection in the next section must not be taken for a node.
   expect(ephemeralsIn(dump.replace("\t/a\n\t/b c\n", ""))).toEqual(new Map());

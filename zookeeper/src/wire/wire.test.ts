@@ -4,7 +4,7 @@ import { Reader, Writer } from "./bytes.ts";
 import { FrameReader, headerBytes } from "./frames.ts";
 
 describe("bytes", () => {
-  test("whatever is written reads back, across the writer's chunks", () => {
+  test("written values read back unchanged, across the writer's chunks", () => {
     const value = fc.oneof(
       fc.record({ kind: fc.constant("int" as const), value: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }) }),
       fc.record({ kind: fc.constant("long" as const), value: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) }),
@@ -40,7 +40,7 @@ describe("bytes", () => {
     );
   });
 
-  test("a frame that could not be written leaves nothing behind", () => {
+  test("a frame whose writing failed leaves no bytes behind", () => {
     const writer = new Writer();
     writer.beginFrame();
     writer.int(1);
@@ -54,7 +54,7 @@ describe("bytes", () => {
     expect(writer.take().toString("hex")).toBe("00000004000000010000000400000002");
   });
 
-  test("reading beyond the end throws, whatever lies behind it in memory", () => {
+  test("reading beyond the end throws, whatever follows in memory", () => {
     const buffer = Buffer.from("0000000a68656c6c6f", "hex");
     expect(() => new Reader().over(buffer, 0, buffer.length).string()).toThrow(RangeError);
     expect(() => new Reader().over(buffer, 0, 3).int()).toThrow(RangeError);
@@ -77,7 +77,7 @@ describe("frames", () => {
     return Buffer.concat([length, Buffer.from(text, "latin1")]);
   };
 
-  test("cut anywhere, the same frames come out; those over the limit show their head and pass by", () => {
+  test("frames are reassembled from any chunks; an oversized frame gives its header and is skipped", () => {
     const maxBytes = 60;
     const text = fc.string({ unit: "binary-ascii", minLength: headerBytes, maxLength: 120 });
     fc.assert(
@@ -97,7 +97,7 @@ describe("frames", () => {
     );
   });
 
-  test("a length that no reply has is refused", () => {
+  test("an impossible length of a reply is refused", () => {
     for (const length of [-1, 0, headerBytes - 1]) {
       const prefix = Buffer.alloc(4);
       prefix.writeInt32BE(length);

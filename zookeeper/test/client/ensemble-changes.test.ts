@@ -5,7 +5,7 @@ import { serverTitle, sharedServer } from "../support/servers.ts";
 
 const sessionTimeoutMs = 30_000;
 
-describe(`an ensemble that changes, ${serverTitle()}`, () => {
+describe(`changes of an ensemble, ${serverTitle()}`, () => {
   let ensemble: Ensemble;
   let zk: ZooKeeper;
   beforeAll(async () => {
@@ -18,7 +18,7 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
     await ensemble?.stop();
   });
 
-  test("a server leaves and joins again; the configuration names the addresses for clients", async () => {
+  test("a server leaves and joins again, and the configuration lists the client addresses", async () => {
     const before = parseConfig((await zk.config()).data);
     expect(before.servers.map(({ id }) => id).sort()).toEqual(["1", "2", "3"]);
     expect(new Set(before.servers.map(({ client }) => client))).toEqual(new Set(ensemble.connectString().split(",")));
@@ -43,7 +43,7 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
     expect(all.servers).toEqual(joined.servers);
   });
 
-  test("a client moves to other servers with its session, and stays where its server is still one", async () => {
+  test("a client moves to other servers with its session, and stays if its server is still listed", async () => {
     const [one, two] = ensemble.servers.map(({ address }) => address) as [string, string];
     const moving = await connect(`${one}/zookeeper`, { sessionTimeoutMs });
     const { id } = moving.session;
@@ -66,7 +66,7 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
     expect(() => moving.setServers(one)).toThrow(expect.objectContaining({ code: "CLOSED" }));
   });
 
-  test("a session that waits for a server goes on at one that is named meanwhile", async () => {
+  test("a session that waits for a server continues on one added meanwhile", async () => {
     const [one, two] = ensemble.servers.map(({ address }) => address) as [string, string];
     const moving = await connect(one, { sessionTimeoutMs });
     const { id } = moving.session;
@@ -79,8 +79,8 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
   });
 });
 
-describe(`changes that are refused, ${serverTitle()}`, () => {
-  test("by a server where they are switched off, and before they are sent", async () => {
+describe(`refused changes, ${serverTitle()}`, () => {
+  test("are refused by a server that disables them, or before they are sent", async () => {
     const zk = await connect(sharedServer(), { sessionTimeoutMs });
     await expect(zk.reconfig({ leaving: [1] })).rejects.toMatchObject({
       code: expect.stringMatching(/^(RECONFIG_DISABLED|UNIMPLEMENTED)$/),
@@ -99,7 +99,7 @@ describe(`changes that are refused, ${serverTitle()}`, () => {
 });
 
 describe(`four-letter words, ${serverTitle()}`, () => {
-  test("are answered outside of a session, by the plain and by the secure port", async () => {
+  test("are answered outside a session, on the plain and the secure port", async () => {
     await using secure = await Ensemble.start({ tls: true });
     const { ca, cert, key } = secure.tls ?? {};
     expect(await fourLetterWord(secure.server.address, "srvr")).toMatch(/^Mode: standalone$/m);
@@ -107,7 +107,7 @@ describe(`four-letter words, ${serverTitle()}`, () => {
     expect(await fourLetterWord(`localhost:${port}`, "ruok", { tls: { ca, cert, key } })).toBe("imok");
   });
 
-  test("that are not allowed, not answered or none are told apart", async () => {
+  test("that are forbidden, unanswered or invalid give different errors", async () => {
     await using ensemble = await Ensemble.start({ config: { "4lw.commands.whitelist": "srvr" } });
     const { address } = ensemble.server;
     await expect(fourLetterWord(address, "mntr")).rejects.toMatchObject({ code: "UNIMPLEMENTED" });

@@ -18,7 +18,7 @@ async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
   expect(read).toEqual(read.map(() => true));
 }
 
-test("a thousand answers on their way, large and small, on two connections at once: each whole, to its own call", async () => {
+test("a thousand concurrent answers of any size on two connections arrive whole, each for its own call", async () => {
   await using ensemble = await Ensemble.start({ servers: 1, tls: true });
   // All requests are sent at once, and the session is not renewed until the answers are read, so a slow machine needs a long timeout.
   const sessionTimeoutMs = 60_000;

@@ -50,7 +50,7 @@ describe(`operations, ${serverTitle()}`, () => {
     expect(kept.path).toMatch(/^\/long-\d{10}$/);
   });
 
-  test("what is in the wrong place, misspelt or no data is refused, and nothing is done", async () => {
+  test("wrong, misspelt or invalid arguments are refused, and nothing is changed", async () => {
     const untyped = zk as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
     await zk.create("/checked", "kept");
     const version = (await zk.exists("/checked"))?.version;
@@ -99,7 +99,7 @@ describe(`operations, ${serverTitle()}`, () => {
     expect((await zk.ephemerals("/family")).toSorted()).toEqual(names.map((name) => `/family/${name}`).toSorted());
   });
 
-  test("create with parents, also by many at once, and deleteAll with what is below", async () => {
+  test("create with parents, also concurrently, and deleteAll with all descendants", async () => {
     const deep = await zk.create("/tree/of/many", "leaf", { parents: true });
     expect(deep.path).toBe("/tree/of/many");
     expect((await zk.get("/tree/of")).data).toHaveLength(0);
@@ -116,7 +116,7 @@ describe(`operations, ${serverTitle()}`, () => {
     await expect(zk.deleteAll("/")).rejects.toMatchObject({ code: "PATH_INVALID" });
   });
 
-  test("a transaction is a multi, put together by calls", async () => {
+  test("a transaction builds a multi from single calls", async () => {
     const results = await zk
       .transaction()
       .create("/t", "1")
@@ -138,7 +138,7 @@ describe(`operations, ${serverTitle()}`, () => {
     expect((await zk.get("/t")).data.toString()).toBe("2");
   });
 
-  test("a multi is done as a whole or not at all, and names what failed", async () => {
+  test("a multi is done as a whole or not at all, and names the operation that failed", async () => {
     const results = await zk.multi([
       { type: "create", path: "/m", data: "1" },
       { type: "create", path: "/m/s-", sequential: true },
@@ -164,7 +164,7 @@ describe(`operations, ${serverTitle()}`, () => {
     expect(await zk.multi([])).toEqual([]);
   });
 
-  test("errors name the path and what to do", async () => {
+  test("errors name the path and a hint", async () => {
     await zk.create("/e");
     await zk.create("/e/ephemeral", "", { ephemeral: true });
     await expect(zk.create("/e")).rejects.toMatchObject({
@@ -225,7 +225,7 @@ describe(`operations, ${serverTitle()}`, () => {
     expect(stat.dataLength).toBe(data.length);
   });
 
-  test("a call can be given up, before it is sent and while it waits", async () => {
+  test("a call can be aborted before it is sent and while it waits", async () => {
     const before = AbortSignal.abort(new Error("no more"));
     await expect(zk.get("/", { signal: before })).rejects.toMatchObject({ code: "ABORTED" });
     const controller = new AbortController();
@@ -235,7 +235,7 @@ describe(`operations, ${serverTitle()}`, () => {
     expect((await zk.children("/")).stat.version).toBe(0);
   });
 
-  test("after close every call says so", async () => {
+  test("after close every call fails with CLOSED", async () => {
     const other = await connect(sharedServer());
     const { session } = other;
     await other.close();

@@ -9,7 +9,7 @@ const options = { sessionTimeoutMs: 6_000, connectTimeoutMs: 60_000, readOnly: t
 const end = ({ signal }: Session) =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
 
-test("a server without a quorum that has no local sessions refuses, and says why", async () => {
+test("a server without a quorum and without local sessions refuses a connection with the reason", async () => {
   await using ensemble = await Ensemble.start({ servers: 3, properties });
   await Promise.all(ensemble.servers.slice(1).map((server) => server.kill()));
   const lines: string[] = [];
@@ -35,7 +35,7 @@ describe(`a server without a quorum, ${serverTitle()}`, () => {
   });
   afterAll(() => ensemble?.stop());
 
-  test("answers no client that does not ask for it", async () => {
+  test("refuses clients that do not allow read-only connections", async () => {
     const address = ensemble.server.address;
     await expect(connect(address, { connectTimeoutMs: 1_000 })).rejects.toMatchObject({ code: "UNREACHABLE" });
   });
@@ -60,7 +60,7 @@ describe(`a server without a quorum, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("gets its quorum back: the client has a session that writes", async () => {
+  test("gets its quorum back, and the client gets a session that can write", async () => {
     const zk = await connect(ensemble.connectString(), options);
     expect(zk.session.readOnly).toBe(true);
     const ended = end(zk.session);

@@ -14,7 +14,7 @@ const told = (results: PromiseSettledResult<unknown>[]) =>
     one.status === "fulfilled" ? `${(one.value as { data: Buffer }).data}` : (one.reason as { code: string }).code,
   );
 
-describe(`reads in a row share requests, ${serverTitle()}`, () => {
+describe(`consecutive reads share requests, ${serverTitle()}`, () => {
   let clients: Clients;
   let proxy: ZooKeeperProxy;
   let path: string;
@@ -31,7 +31,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     await proxy.close();
   });
 
-  test("a thousand at once are a few requests, each with its own answer or error", async () => {
+  test("a thousand reads at once take a few requests, each with its own answer or error", async () => {
     const mine: Acl[] = [{ scheme: "digest", id: "me:nobody", permissions: ["admin"] }];
     await Promise.all(Array.from({ length: 1_000 }, (_, at) => at % 3 && zk.create(`${path}/${at}`, `data ${at}`)));
     await zk.setAcl(`${path}/7`, mine);
@@ -46,7 +46,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(proxy.requests(op.multiRead)).toBe(before);
   });
 
-  test("each sees the writes before it and none after it", async () => {
+  test("each read sees the writes before it and no later write", async () => {
     const reads: Promise<unknown>[] = [];
     const wanted: string[] = [];
     for (let at = 0; at < 300; at++) {
@@ -60,7 +60,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(proxy.requests(op.multiRead)).toBeGreaterThan(200);
   });
 
-  test("one that was given up leaves the others their answers", async () => {
+  test("an aborted read does not affect the answers of other reads", async () => {
     const abort = new AbortController();
     const reads = Array.from({ length: 100 }, (_, at) => zk.get(path, at % 10 === 5 ? { signal: abort.signal } : {}));
     setImmediate(() => abort.abort());
@@ -68,7 +68,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(results).toEqual(results.map((_, at) => (at % 10 === 5 ? "ABORTED" : "top")));
   });
 
-  test("the connection is lost before the answer: all are asked again, on the next one", async () => {
+  test("if the connection is lost before the answer, all reads are sent again on the next one", async () => {
     const lost = proxy.swallowReply(op.multiRead);
     const reads = Array.from({ length: 200 }, () => zk.get(path));
     await lost;
@@ -76,7 +76,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(proxy.accepted).toBe(2);
   });
 
-  test("closed before the answers: each is told", async () => {
+  test("if the client is closed before the answers, each read fails with CLOSED", async () => {
     proxy.pause();
     const reads = Array.from({ length: 100 }, () => zk.get(path));
     const results = settled(reads);
@@ -84,7 +84,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(new Set(told(await results))).toEqual(new Set(["CLOSED"]));
   });
 
-  test("too large together: asked one by one; too large alone: that one fails, and no other", async () => {
+  test("answers too large together are requested one by one; one too large alone fails alone", async () => {
     const small = await clients.connect({ maxReplyBytes: 60_000 }, proxy.address);
     await Promise.all([zk.create(`${path}/large`, "x".repeat(70_000)), zk.create(`${path}/some`, "y".repeat(5_000))]);
     const names = Array.from({ length: 200 }, (_, at) => (at % 50 === 49 ? "large" : "some"));
@@ -96,7 +96,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
   });
 });
 
-test("a server before 3.6 does not know it: asked one by one, and never together again", async () => {
+test("reads from a server before 3.6 are sent one by one, and never combined again", async () => {
   await using old = await OldServer.start();
   const zk = await connect(old.address, { sessionTimeoutMs: 10_000 });
   const read = () => settled(Array.from({ length: 100 }, (_, at) => zk.get(`/${at}`)));

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => ensemble.stop());
 
 describe(`session, ${serverTitle()}`, () => {
-  test("states from beginning to end, the timeout that the server allows, a chroot", async () => {
+  test("states from start to end, the negotiated timeout, a chroot", async () => {
     for (const [asked, allowed] of [
       [shortestMs - 1_000, shortestMs],
       [shortestMs + 1_000, shortestMs + 1_000],
@@ -47,7 +47,7 @@ describe(`session, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("a name is resolved anew until it has an address that serves, and again after each loss", async () => {
+  test("a name is resolved until it has a serving address, and again after each lost connection", async () => {
     const [, port] = ensemble.server.address.split(":");
     const answers = [["127.0.0.1"], []];
     let asked = 0;
@@ -70,7 +70,7 @@ describe(`session, ${serverTitle()}`, () => {
     });
   });
 
-  test("SASL to a server that is not set up for it: said so", async () => {
+  test("SASL to a server without SASL fails with that reason", async () => {
     const sasl = { username: "bob", password: "secret" };
     await expect(connect(ensemble.connectString(), { sasl })).rejects.toMatchObject({
       code: "AUTH_FAILED",
@@ -79,7 +79,7 @@ describe(`session, ${serverTitle()}`, () => {
     });
   });
 
-  test("a chroot that is missing is named, or created when asked for", async () => {
+  test("a missing chroot is named in errors, or created on request", async () => {
     const away = await connect(ensemble.connectString("/away/deep"));
     for (const call of [
       away.create("/a"),
@@ -116,7 +116,7 @@ describe(`session, ${serverTitle()}`, () => {
     }
   });
 
-  test("states are told across sessions, with the session that has them", async () => {
+  test("state listeners are called across sessions, with the state's session", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs });
     const told: [SessionState, bigint][] = [];
@@ -133,7 +133,7 @@ describe(`session, ${serverTitle()}`, () => {
     expect(told.at(-1)).toEqual(["connected", next.id]);
   });
 
-  test("lost and found again: the same session, reads are asked again, writes tell that nobody knows", async () => {
+  test("a lost connection is restored in the same session: reads are repeated, writes fail as in doubt", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const zk = await connect(proxy.address, { sessionTimeoutMs: 30_000 });
     await zk.create("/lost", "1", { ephemeral: true });
@@ -152,7 +152,7 @@ describe(`session, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("a server that hangs: the session ends by our clock, before the server ends it; then a new one, alone", async () => {
+  test("with a hanging server the session ends on the client first, and the next session is a new one", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs });
     const { session } = zk;
@@ -174,7 +174,7 @@ describe(`session, ${serverTitle()}`, () => {
     await Promise.all([zk.close(), watcher.close()]);
   });
 
-  test("a server that lives and never answers one call: the call settles, and the session goes on elsewhere", async () => {
+  test("a call that a live server never answers settles, and the session continues on another server", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs });
     const { id } = zk.session;
@@ -188,7 +188,7 @@ describe(`session, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("close ends the session on the server: its ephemeral nodes go at once; what is asked after it is told", async () => {
+  test("close ends the session on the server: its ephemeral nodes are gone at once, and later calls fail", async () => {
     const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
     const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
     await zk.create("/closes", "", { ephemeral: true });
@@ -202,7 +202,7 @@ describe(`session, ${serverTitle()}`, () => {
     await watcher.close();
   });
 
-  test("nobody there: UNREACHABLE, after the time that was given, with the reason; calls do not wait for ever", async () => {
+  test("without a server, calls fail with UNREACHABLE and the reason after the given time", async () => {
     const server = net.createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as net.AddressInfo;
@@ -215,7 +215,7 @@ describe(`session, ${serverTitle()}`, () => {
     server.close();
   });
 
-  test("a server that takes longer to begin a session than it may at first is given more time", async () => {
+  test("a server that needs longer than the first limit to begin a session gets more time", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     // An answer takes 2.4 s. At first a third of the session timeout (2 s) is allowed.
     proxy.delay(1_200);
@@ -225,7 +225,7 @@ describe(`session, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("a session ended and no server back: calls reject, and the next server serves", async () => {
+  test("calls reject while a session has ended and no server is back, and the next server serves again", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const lines: string[] = [];
     // The session lasts for the server's minimum timeout. Later calls wait for the next session for the time given here.
@@ -242,7 +242,7 @@ describe(`session, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("too many requests at once are refused, not kept", async () => {
+  test("too many concurrent requests are refused, not queued", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     // The timeout is long enough that neither silence nor the session's end rejects a call before `close` does.
     const zk = await connect(proxy.address, { sessionTimeoutMs: 60_000 });
@@ -262,7 +262,7 @@ describe(`session, ${serverTitle()}`, () => {
 });
 
 describe(`TLS and SASL, ${serverTitle()}`, () => {
-  test("TLS with a certificate of the client's; without, and with one that nobody knows, it stays closed", async () => {
+  test("TLS works with a client certificate; without one, or with an unknown one, the connection is refused", async () => {
     await using secure = await Ensemble.start({ servers: 1, tickTime: 200, tls: true });
     const { ca, cert, key } = secure.tls!;
     const address = secure.secureConnectString();
@@ -283,7 +283,7 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     await expect(connect(address, { connectTimeoutMs: 1_000 })).rejects.toMatchObject({ code: "UNREACHABLE" });
   });
 
-  test("SASL DIGEST-MD5: who knows the password is let in, also after a lost connection", async () => {
+  test("SASL DIGEST-MD5: a client with the password can sign in, also after a lost connection", async () => {
     const users = { bob: 'se\\cr"et', eve: "schl\u00fcssel", zoe: "kl\u00ed\u010d" };
     await using secure = await Ensemble.start({ servers: 1, tickTime: 200, sasl: { users } });
     await using proxy = await ZooKeeperProxy.before(secure.server.address);
@@ -306,7 +306,7 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     });
   });
 
-  test("SASL where nobody may do anything without: a wrong password and none at all are told apart, and neither is tried for ever", async () => {
+  test("with required SASL, a wrong and a missing password give different errors, and are not retried for ever", async () => {
     const sasl = { users: { bob: "right" }, required: true };
     await using secure = await Ensemble.start({ servers: 1, tickTime: 200, sasl });
     const { address } = secure.server;

@@ -50,7 +50,7 @@ function reader(watch: Watch) {
 }
 
 describe(`watches that fire once, ${serverTitle()}`, () => {
-  test("of data, of what is not there, of children", async () => {
+  test("of data, of a missing node, of children", async () => {
     await zk.create("/a", "1");
     const [data, absent, children] = [once(), once(), once()];
     await zk.get("/a", { watch: data.watch });
@@ -72,7 +72,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     ]);
   });
 
-  test("is not set when the read fails, and ends with the session", async () => {
+  test("are not set if the read fails, and end with the session", async () => {
     const client = await connect(`${sharedServer()}${root}`);
     const [never, ended] = [once(), once()];
     await expect(client.get("/missing", { watch: never.watch })).rejects.toMatchObject({ code: "NO_NODE" });
@@ -83,7 +83,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     expect(await Promise.race([never.fired, Promise.resolve("silent")])).toBe("silent");
   });
 
-  test("survives a lost connection, and is told what happened meanwhile", async () => {
+  test("survive a lost connection, and report what happened meanwhile", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const client = await connect(`${proxy.address}${root}`);
     await client.create("/kept", "1");
@@ -116,7 +116,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.close();
   });
 
-  test("is told what happened also when the next connection is lost before all are set again", async () => {
+  test("report what happened even if the next connection is lost before all watches are set again", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const client = await connect(`${proxy.address}${root}`);
     await client.create("/twice");
@@ -141,7 +141,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.close();
   });
 
-  test("beside a persistent watch on the same path neither loses anything", async () => {
+  test("lose nothing beside a persistent watch on the same path, and neither does that watch", async () => {
     await zk.create("/both", "1");
     const watch = await zk.watch("/both");
     const events = reader(watch);
@@ -184,7 +184,7 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     expect(await events.next()).toMatchObject({ done: true });
   });
 
-  test("of everything below, also for a read of the children there", async () => {
+  test("of all descendants, also with a watched read of children there", async () => {
     await zk.create("/r");
     const controller = new AbortController();
     const watch = await zk.watch("/r", { recursive: true, signal: controller.signal });
@@ -206,46 +206,49 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     expect(await events.next()).toMatchObject({ done: true });
   });
 
-  test.each(["first", "second"])("of one node and of everything below at once, the recursive one %s", async (order) => {
-    await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const client = await connect(`${proxy.address}${root}`);
-    const path = `/both-${order}`;
-    await zk.create(path);
-    const modes = order === "first" ? [true, false] : [false, true];
-    const watches = await Promise.all(modes.map((recursive) => client.watch(path, { recursive })));
-    const all = modes[0] ? watches : watches.reverse();
-    const [below, single] = all.map(reader) as [ReturnType<typeof reader>, ReturnType<typeof reader>];
-    await other.create(`${path}/c`);
-    await other.set(`${path}/c`, "1");
-    await other.set(path, "1");
-    expect(await below.take(3)).toEqual([
-      { type: "created", path: `${path}/c` },
-      { type: "changed", path: `${path}/c` },
-      { type: "changed", path },
-    ]);
-    expect(await single.take(2)).toEqual([
-      { type: "children", path },
-      { type: "changed", path },
-    ]);
-    proxy.reset();
-    expect([await below.take(1), await single.take(1)]).toEqual([[{ type: "gap", path }], [{ type: "gap", path }]]);
-    await other.delete(`${path}/c`);
-    expect(await below.take(1)).toEqual([{ type: "deleted", path: `${path}/c` }]);
-    const narrowed = proxy.next(op.addWatch);
-    await all[0]?.close();
-    await narrowed;
-    await other.create(`${path}/d`);
-    await other.set(`${path}/d`, "2");
-    await other.set(path, "2");
-    expect(await single.take(3)).toEqual([
-      { type: "children", path },
-      { type: "children", path },
-      { type: "changed", path },
-    ]);
-    await client.close();
-  });
+  test.each(["first", "second"])(
+    "of one node and of all its descendants at once, the recursive one %s",
+    async (order) => {
+      await using proxy = await ZooKeeperProxy.before(sharedServer());
+      const client = await connect(`${proxy.address}${root}`);
+      const path = `/both-${order}`;
+      await zk.create(path);
+      const modes = order === "first" ? [true, false] : [false, true];
+      const watches = await Promise.all(modes.map((recursive) => client.watch(path, { recursive })));
+      const all = modes[0] ? watches : watches.reverse();
+      const [below, single] = all.map(reader) as [ReturnType<typeof reader>, ReturnType<typeof reader>];
+      await other.create(`${path}/c`);
+      await other.set(`${path}/c`, "1");
+      await other.set(path, "1");
+      expect(await below.take(3)).toEqual([
+        { type: "created", path: `${path}/c` },
+        { type: "changed", path: `${path}/c` },
+        { type: "changed", path },
+      ]);
+      expect(await single.take(2)).toEqual([
+        { type: "children", path },
+        { type: "changed", path },
+      ]);
+      proxy.reset();
+      expect([await below.take(1), await single.take(1)]).toEqual([[{ type: "gap", path }], [{ type: "gap", path }]]);
+      await other.delete(`${path}/c`);
+      expect(await below.take(1)).toEqual([{ type: "deleted", path: `${path}/c` }]);
+      const narrowed = proxy.next(op.addWatch);
+      await all[0]?.close();
+      await narrowed;
+      await other.create(`${path}/d`);
+      await other.set(`${path}/d`, "2");
+      await other.set(path, "2");
+      expect(await single.take(3)).toEqual([
+        { type: "children", path },
+        { type: "children", path },
+        { type: "changed", path },
+      ]);
+      await client.close();
+    },
+  );
 
-  test("that goes on from session to session, with a gap between", async () => {
+  test("that continue from session to session, with a gap between", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const client = await connect(`${proxy.address}${root}`, { sessionTimeoutMs: 6_000 });
     const watcher = new PersistentWatcher(client, "/sessions", { recursive: true });
@@ -268,7 +271,7 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     await expect(late.ready).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  test.each(["before", "after"])("a read of the children %s it is told of its end", async (when) => {
+  test.each(["before", "after"])("a watched read of children %s its end is reported", async (when) => {
     await zk.create(`/r-${when}`);
     const children = once();
     const read = () => zk.children(`/r-${when}`, { watch: children.watch });
@@ -281,7 +284,7 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     await expect(zk.removeWatches(`/r-${when}`)).rejects.toMatchObject({ code: "NO_WATCHER" });
   });
 
-  test("two on one path, closed one by one; the server forgets it with the last", async () => {
+  test("two watches on one path close one by one, and the server removes its watch with the last", async () => {
     await zk.create("/shared");
     const [first, second] = [await zk.watch("/shared"), await zk.watch("/shared")];
     await first.close();
@@ -292,7 +295,7 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     await expect(zk.removeWatches("/shared")).rejects.toMatchObject({ code: "NO_WATCHER" });
   });
 
-  test("removeWatches ends all on the path", async () => {
+  test("removeWatches ends all watches on the path", async () => {
     await zk.create("/removed");
     const watch = await zk.watch("/removed");
     const read = once();
@@ -302,7 +305,7 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     expect(await reader(watch).next()).toMatchObject({ done: true });
   });
 
-  test("after a lost connection there is a gap, and then events again", async () => {
+  test("a lost connection gives a gap, and then events again", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const client = await connect(`${proxy.address}${root}`);
     const events = reader(await client.watch("/gap", { recursive: true }));
@@ -318,7 +321,7 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     await expect(events.next()).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  test("a reader who is too slow gets one gap instead of what was too much", async () => {
+  test("a slow reader gets one gap in place of the excess events", async () => {
     await zk.create("/storm");
     const watch = await zk.watch("/storm", { maxWaiting: 10 });
     for (let index = 0; index < 30; index++) await other.set("/storm", String(index));

@@ -40,7 +40,7 @@ describe("the client under faults", () => {
   const ownersOf = async (node: string) =>
     [...(await ensemble.server.ephemerals())].filter(([, paths]) => paths.includes(node)).map(([session]) => session);
 
-  test("paused past its session: it knows at the first moment, nothing hangs, and it starts anew", async () => {
+  test("paused past its session: it knows at once, all calls settle, and a new session begins", async () => {
     await using child = new Child("paused.mjs", "CARILLON_TEST_PAUSED", {
       hosts: proxy.address,
       path,
@@ -68,7 +68,7 @@ describe("the client under faults", () => {
     expect(await child.gone).toEqual({ code: 0, signal: null });
   });
 
-  test("a process that stands still for two thirds of its session keeps it", async () => {
+  test("a process that is paused for two thirds of its session keeps it", async () => {
     const told = { hosts: proxy.address, path, sessionTimeoutMs: 12_000 };
     await using child = new Child("idle.mjs", "CARILLON_TEST_IDLE", told);
     await child.next("ready");
@@ -83,7 +83,7 @@ describe("the client under faults", () => {
     await (await clients.connect({}, ensemble.connectString())).delete(`${path}/own`);
   });
 
-  test("the server hangs while connected: everything settles, belief ends before the server ends the session", async () => {
+  test("server hangs while connected: all calls settle, and belief ends before the server ends the session", async () => {
     const zk = await through();
     const first = zk.session;
     await zk.create(`${path}/own`, "", { ephemeral: true });
@@ -107,7 +107,7 @@ describe("the client under faults", () => {
     await promises.settled();
   });
 
-  test("a reply cut in the middle of a frame: reads are asked again, writes are in doubt, nothing is misread", async () => {
+  test("reply cut within a frame: reads are repeated, writes are in doubt, and nothing is misread", async () => {
     const zk = await through({ sessionTimeoutMs: 20_000 });
     const { id } = zk.session;
     const data = Buffer.alloc(50_000, "abc");
@@ -125,7 +125,7 @@ describe("the client under faults", () => {
     expect(zk.session.id).toBe(id);
   });
 
-  test("the reply to a create is lost: a plain one says so, a protected one is made once", async () => {
+  test("lost reply to a create: a plain create fails as in doubt, and a protected node exists once", async () => {
     const zk = await through();
     const promises = new Promises();
     await zk.create(`${path}/line`); // created first, so that the lost create only has to create the node
@@ -152,7 +152,7 @@ describe("the client under faults", () => {
     await promises.settled();
   });
 
-  test("10 MB of children; a limit fails that request alone", async () => {
+  test("10 MB of children: a size limit fails only that request", async () => {
     const zk = await through({ sessionTimeoutMs: 20_000 });
     const small = await through({ sessionTimeoutMs: 20_000, maxReplyBytes: 1_000_000 });
     const { id } = small.session;
@@ -191,7 +191,7 @@ describe("the client under faults", () => {
     }
   });
 
-  test("a watch storm: what waits is bounded, one gap stands for the rest, and the last state is found", async () => {
+  test("a watch storm: waiting events are bounded, one gap replaces the excess, and the last state is found", async () => {
     const zk = await through({ sessionTimeoutMs: 20_000 });
     const writer = await clients.connect({ sessionTimeoutMs: 20_000 }, ensemble.connectString());
     const maxWaiting = 100;
@@ -216,7 +216,7 @@ describe("the client under faults", () => {
     await until("the server has forgotten it", async () => !(await ensemble.server.watched()).has(path));
   });
 
-  test("closed, whatever happens: long before its session ends, and nothing keeps the process alive", async () => {
+  test("closes under any fault, long before its session ends, and leaves nothing that keeps the process alive", async () => {
     const faults: { name: string; before(proxy: ZooKeeperProxy): unknown; reachable?: boolean }[] = [
       { name: "none", before: () => undefined, reachable: true },
       { name: "hung", before: (one) => one.pause() },

@@ -11,7 +11,7 @@ import { OldServer } from "./old-server.ts";
 
 const sessionTimeoutMs = endingSessionMs;
 
-describe("the client, at an awkward moment", () => {
+describe("the client, at critical moments", () => {
   let ensemble: Ensemble;
   let proxy: ZooKeeperProxy;
   let clients: Clients;
@@ -33,7 +33,7 @@ describe("the client, at an awkward moment", () => {
     clients.connect({ sessionTimeoutMs, ...options });
   const auth = [{ scheme: "digest", credentials: "ann:secret" }];
 
-  test("given up while it logs in: no connection is left", async () => {
+  test("aborted while it logs in: no connection is left", async () => {
     void proxy.swallowReply(op.auth, "silence");
     await expect(connect(proxy.address, { auth, connectTimeoutMs: 300 })).rejects.toMatchObject({
       code: "UNREACHABLE",
@@ -41,7 +41,7 @@ describe("the client, at an awkward moment", () => {
     await until("its connection has ended", () => proxy.open === 0);
   });
 
-  test("the session ends while it logs in: the next one comes", async () => {
+  test("the session ends while it logs in: a new session follows", async () => {
     const zk = await through({ auth });
     const first = zk.session;
     const swallowed = proxy.swallowReply(op.auth, "silence");
@@ -52,7 +52,7 @@ describe("the client, at an awkward moment", () => {
     await until("one connection is left", () => proxy.open === 1);
   });
 
-  test("credentials added while it logs in count on that connection", async () => {
+  test("credentials added while it logs in apply to that connection", async () => {
     const zk = await through({ auth });
     const logsIn = proxy.next(op.auth);
     proxy.delay(50);
@@ -63,7 +63,7 @@ describe("the client, at an awkward moment", () => {
     expect(known.map((id) => id.split(":")[0]).toSorted()).toEqual(["ann", "bob"]);
   });
 
-  test("credentials added by whoever hears of the session's end count in the next one", async () => {
+  test("credentials added by a listener for the session's end apply to the next session", async () => {
     const zk = await through();
     const { session } = zk;
     const added = new Promise<void>((resolve, reject) => {
@@ -79,7 +79,7 @@ describe("the client, at an awkward moment", () => {
     expect((await zk.whoAmI()).map(({ scheme }) => scheme)).toContain("digest");
   });
 
-  test("a lost connection does not make credentials wrong", async () => {
+  test("a lost connection does not invalidate credentials", async () => {
     const zk = await through();
     const swallowed = proxy.swallowReply(op.auth, "reset");
     await zk.addAuth("digest", "ann:secret");
@@ -89,7 +89,7 @@ describe("the client, at an awkward moment", () => {
     );
   });
 
-  test("whoever asks after the clock has run out gets the next session, even if an answer comes late", async () => {
+  test("a call after the session expired by the clock gets the next session, even if an answer comes late", async () => {
     const zk = await through();
     const first = zk.session;
     const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now() + sessionTimeoutMs);
@@ -100,7 +100,7 @@ describe("the client, at an awkward moment", () => {
     expect(first.signal.aborted).toBe(true);
   });
 
-  test("listeners that throw harm nobody but surface", async () => {
+  test("listeners that throw disturb nothing, and their errors surface", async () => {
     const others = process.listeners("uncaughtException");
     process.removeAllListeners("uncaughtException");
     const surfaced: string[] = [];
@@ -142,7 +142,7 @@ describe("the client, at an awkward moment", () => {
     }
   });
 
-  test("a read's watch that a persistent one served hears of its end", async () => {
+  test("a read's watch that a persistent watch served is notified of that watch's end", async () => {
     const zk = await through();
     const path = ownPath();
     await zk.create(path);
@@ -156,7 +156,7 @@ describe("the client, at an awkward moment", () => {
     expect(events.length).toBe(1);
   });
 
-  test("a watch set right after a removal stays", async () => {
+  test("a watch set right after a removal is kept", async () => {
     const zk = await through();
     const path = ownPath();
     await zk.create(path);
@@ -174,7 +174,7 @@ describe("the client, at an awkward moment", () => {
     expect(events).toEqual(["first ended", "second changed"]);
   });
 
-  test("a watch given up while it is asked for is not left on the server", async () => {
+  test("a watch aborted while it is requested is not left on the server", async () => {
     const zk = await through();
     const path = ownPath();
     await zk.create(path);
@@ -191,7 +191,7 @@ describe("the client, at an awkward moment", () => {
     expect((await ensemble.server.watched()).has(path)).toBe(false);
   });
 
-  test("a watch given up while an earlier read is unanswered does not take that one's watch along", async () => {
+  test("a watch aborted while an earlier read is unanswered does not remove that read's watch", async () => {
     const zk = await through();
     const path = ownPath();
     await zk.create(path);
@@ -212,7 +212,7 @@ describe("the client, at an awkward moment", () => {
     expect(events).toEqual(["changed"]);
   });
 
-  test("what happened while a login stood still is told to watches all the same", async () => {
+  test("changes during a delayed login are still reported to watches", async () => {
     const zk = await through({ auth });
     const path = ownPath();
     await zk.create(path);
@@ -244,7 +244,7 @@ describe("the client, at an awkward moment", () => {
     expect(events).toEqual(["children"]);
   });
 
-  test("a server that does not set watches again: whoever waits looks again", async () => {
+  test("with a server that does not restore watches, they fire so that waiting callers read again", async () => {
     await using old = await OldServer.start();
     const zk = await clients.connect({ sessionTimeoutMs: 10_000 }, old.address);
     const events: string[] = [];
@@ -257,7 +257,7 @@ describe("the client, at an awkward moment", () => {
     expect(old.accepted).toBe(2);
   });
 
-  test("one signal for very many calls is no leak, and nobody warns of one", async () => {
+  test("one abort signal for very many calls is neither a leak nor causes a warning", async () => {
     const zk = await through();
     const path = ownPath();
     await zk.create(path);
@@ -283,7 +283,7 @@ describe("the client, at an awkward moment", () => {
     }
   });
 
-  test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {
+  test("waiting requests are bounded in bytes, within one turn and while disconnected", async () => {
     // The timeout is long enough that the session does not end while 64 MB are written.
     const zk = await through({ sessionTimeoutMs: 60_000 });
     const path = ownPath();

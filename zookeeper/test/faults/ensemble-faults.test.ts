@@ -33,7 +33,7 @@ describe("an ensemble under faults", () => {
     await ensemble?.stop();
   });
 
-  test("a server hangs while connected: its clients go to another with their sessions, or step down in time", async () => {
+  test("a server hangs while connected: its clients move with their sessions, or step down in time", async () => {
     const [follower] = await ensemble.followers();
     const live = () => cast.clients.every(({ session }) => session.live && session.state === "connected");
     follower?.freeze();
@@ -57,13 +57,13 @@ describe("an ensemble under faults", () => {
     await ensemble.startAll();
   });
 
-  test("all are restarted", async () => {
+  test("all servers are restarted", async () => {
     await ensemble.killAll();
     await until("nobody leads", () => cast.leaders.length === 0);
     await ensemble.startAll();
   });
 
-  test("the quorum is lost for longer than sessions last, and comes back", async () => {
+  test("the quorum is lost for longer than sessions last, and returns", async () => {
     const before = cast.sessions;
     const lost = cast.clients.map(({ session }) => session.signal);
     const [one, two] = ensemble.servers;
@@ -79,7 +79,7 @@ describe("an ensemble under faults", () => {
     });
   });
 
-  test("the data is wiped: everyone is told, and fences still go up", async () => {
+  test("the data is wiped: every client is notified, and fences still increase", async () => {
     const before = [...cast.fences.keys()].map((name) => [name, cast.lastFence(name)] as const);
     const { sessions } = cast;
     await cast.forgetting(async () => {
@@ -94,7 +94,7 @@ describe("an ensemble under faults", () => {
     for (const [name, fence] of before) expect(cast.lastFence(name), name).toBeGreaterThan(fence);
   });
 
-  test("at the end nothing hangs and nothing is left", async () => {
+  test("at the end no call hangs and no node is left", async () => {
     await cast.end();
     expect(cast.wrong).toEqual([]);
     const server = await ensemble.leader();
@@ -108,7 +108,7 @@ describe("an ensemble under faults", () => {
   });
 });
 
-test("fences go up after a wipe even by one who had not seen the last of them", async () => {
+test("fences increase after a wipe even for a client that had not seen the last one", async () => {
   await using ensemble = await Ensemble.start({ tickTime: 200 });
   const clients = new Clients(ensemble.connectString());
   try {

@@ -18,7 +18,7 @@ const recipes: readonly Recipe[] = ["latch", "mutex", "selector", "latch"];
  */
 const sessionTimeoutMs = given === undefined ? 4_000 : 400;
 
-test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000 * pauses }, async () => {
+test(`a holder paused ${pauses} times past its session`, { timeout: 180_000 + 3_000 * pauses }, async () => {
   await using ensemble = await Ensemble.start({ servers: 3, tickTime: 100 });
   const groups = recipes.map(
     (recipe) =>

@@ -13,7 +13,7 @@ describe(`barrier, ${serverTitle()}`, () => {
   });
   afterEach(() => clients.closeAll());
 
-  it("keeps those who come until it is lowered, and nobody afterwards", async () => {
+  it("holds clients until it is lowered, and none afterwards", async () => {
     const [a, b] = [new Barrier(await clients.connect(), path), new Barrier(await clients.connect(), path)];
     expect(await a.wait()).toBe(true);
     await a.raise();
@@ -30,7 +30,7 @@ describe(`barrier, ${serverTitle()}`, () => {
     expect(await a.wait({ limitMs: 0 })).toBe(true);
   });
 
-  it("is waited for from session to session", async () => {
+  it("keeps a wait across sessions", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const other = new Barrier(await clients.connect(), path);

@@ -34,7 +34,7 @@ describe(`caches on ${serverTitle()}`, () => {
   });
   afterEach(() => clients.closeAll());
 
-  it("keep one node, from before it exists until after it is gone", async () => {
+  it("keep one node current, from before it exists until after it is deleted", async () => {
     const cache = new NodeCache(reader, path);
     const told = record(cache, path);
     await cache.ready;
@@ -57,7 +57,7 @@ describe(`caches on ${serverTitle()}`, () => {
     expect(told.length).toBe(4);
   });
 
-  it("keep children with their data, and nothing deeper", async () => {
+  it("keep children with their data, but no deeper descendants", async () => {
     await writer.create(path);
     await writer.create(`${path}/a`, "1");
     const cache = new ChildrenCache(reader, path);
@@ -76,7 +76,7 @@ describe(`caches on ${serverTitle()}`, () => {
     await cache.close();
   });
 
-  it("keep a tree", async () => {
+  it("keep a tree current", async () => {
     for (const [name, data] of [
       ["", "root"],
       ["/a", "1"],
@@ -100,7 +100,7 @@ describe(`caches on ${serverTitle()}`, () => {
     await cache.close();
   });
 
-  it("end like what is there, however fast it changes", async () => {
+  it("end up with the actual state, however fast it changes", async () => {
     await writer.create(path);
     const cache = new TreeCache(reader, path);
     await cache.ready;
@@ -126,7 +126,7 @@ describe(`caches on ${serverTitle()}`, () => {
     await cache.close();
   });
 
-  it("read again what changed while the connection was gone, and say that they were in doubt", async () => {
+  it("read again what changed during a lost connection, and report that they were in doubt", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       await writer.create(path);
@@ -158,7 +158,7 @@ describe(`caches on ${serverTitle()}`, () => {
     }
   });
 
-  it("go on in the next session", async () => {
+  it("continue in the next session", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       await writer.create(path, "1");
@@ -179,7 +179,7 @@ describe(`caches on ${serverTitle()}`, () => {
     }
   });
 
-  it("close when they meet more than they may hold", async () => {
+  it("close if there is more than their limit", async () => {
     await writer.create(path);
     for (let name = 0; name < 10; name++) await writer.create(`${path}/${name}`, Buffer.alloc(100));
     const many = new TreeCache(reader, path, { maxNodes: 5 });
@@ -195,7 +195,7 @@ describe(`caches on ${serverTitle()}`, () => {
     await Promise.all([many.close(), large.close(), grown.close()]);
   });
 
-  it("stay open while no more nodes exist than they may hold, however many come and go", async () => {
+  it("stay open while the existing nodes are within the limit, however many are created and deleted", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       await writer.create(path);
@@ -216,7 +216,7 @@ describe(`caches on ${serverTitle()}`, () => {
     }
   });
 
-  it("keep the rest current where a node may not be read, and say so once", async () => {
+  it("keep the other nodes current if one is unreadable, and report that once", async () => {
     await writer.create(path);
     await writer.create(`${path}/open`, "1");
     await writer.create(`${path}/closed`, "1", { acl: [{ scheme: "world", id: "anyone", permissions: ["write"] }] });
@@ -241,7 +241,7 @@ describe(`caches on ${serverTitle()}`, () => {
     }
   });
 
-  it("say why they cannot be: no permission, a path that is none, closed before", async () => {
+  it("report why they cannot open: no permission, an invalid path, already closed", async () => {
     expect(() => new NodeCache(reader, "x")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
     await writer.create(path, "1", { acl: [{ scheme: "world", id: "anyone", permissions: ["admin"] }] });
     const cache = new NodeCache(reader, path);
@@ -268,7 +268,7 @@ describe(`caches on ${serverTitle()}`, () => {
     await Promise.all([tree.close(), children.close()]);
   });
 
-  it("share a path within one client, whether they watch all below it or not", async () => {
+  it("share a path within one client, whether or not they watch its descendants", async () => {
     await writer.create(path, "1");
     const one = new NodeCache(reader, path);
     const two = new NodeCache(reader, path);

@@ -6,7 +6,7 @@ import { ownPath, sharedServer } from "../support/servers.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/zookeeper/delayed-publishing.js", import.meta.url));
 
-it("delayed publishing: each article appears once, in its order, and the hopeless one lies aside", async () => {
+it("delayed publishing: each article appears once, in order, and one that always fails is set aside", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [program, sharedServer(), ownPath("publishing")], {
     timeout: 60_000,
   });

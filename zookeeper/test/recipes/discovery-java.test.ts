@@ -28,7 +28,7 @@ describe("service discovery with Java's Curator", () => {
 
   const plain = { name: "mail", id: "ours", address: "10.0.0.7", port: 80, registrationTimeUTC: 1_700_000_000_000 };
 
-  it("either side reads, and sees, what the other registers, changes and removes", async () => {
+  it("each side sees what the other registers, changes and removes", async () => {
     const zk = await clients.connect();
     const ours = new ServiceDiscovery<unknown>(zk, path);
     const theirs = await java.make("discovery", path);
@@ -69,7 +69,7 @@ describe("service discovery with Java's Curator", () => {
     ["static", { ...plain, serviceType: "STATIC", sslPort: 443 }],
     ["a URI", { ...plain, uriSpec: "{scheme}://{address}:{port}/{name}/{id}/{service-type}?{registration-time-utc}" }],
     ["disabled", { ...plain, enabled: false }],
-  ])("Java writes the same bytes: %s", async (_, given) => {
+  ])("Java writes the same bytes for: %s", async (_, given) => {
     const theirs = await java.make("discovery", path);
     const instance = instanceOf(given);
     const json = encodeInstance(instance);

@@ -20,7 +20,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
 
   const at = (id: string, port = 80): NewInstance => ({ name: "mail", id, address: "10.0.0.7", port });
 
-  it("registers, changes and removes instances; others read them", async () => {
+  it("registers, changes and removes instances, which other clients read", async () => {
     const discovery = new ServiceDiscovery(zk, path);
     const other = new ServiceDiscovery<{ zone: string }>(await clients.connect(), path);
     expect([await other.names(), await other.instances("mail")]).toEqual([[], []]);
@@ -41,7 +41,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
     expect(await other.instances("mail")).toEqual([]); // the static instance is deleted too
   });
 
-  it("has its registration again in the next session, with its changes", async () => {
+  it("restores its registration in the next session, with its changes", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const far = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const one = await new ServiceDiscovery(far, path).register(at("a"));
@@ -56,7 +56,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
     await one.close();
   });
 
-  it("provides instances: in turn, without those that are down, disabled or filtered out", async () => {
+  it("provides instances in turn, except those that are down, disabled or filtered out", async () => {
     const discovery = new ServiceDiscovery(zk, path);
     const a = await discovery.register(at("a", 1));
     await discovery.register(at("b", 2));
@@ -84,7 +84,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
     );
   });
 
-  it("leaves out what is no instance, and says so", async () => {
+  it("leaves out invalid instances, and reports them", async () => {
     const discovery = new ServiceDiscovery(zk, path);
     await discovery.register(at("a"));
     const cache = discovery.cache("mail");
@@ -103,7 +103,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
     await discovery.close();
   });
 
-  it("says what it cannot do", async () => {
+  it("refuses invalid options and calls with the reason", async () => {
     const discovery = new ServiceDiscovery(zk, path);
     expect(() => new ServiceDiscovery(zk, path, { payload: 1 } as never)).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID" }),

@@ -22,7 +22,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
       return (stat?.childCount ?? 0) === count;
     });
 
-  it("begins and ends together, round after round", async () => {
+  it("enters and leaves together, round after round", async () => {
     const members = 4;
     const all: ZooKeeper[] = [zk];
     while (all.length < 3) all.push(await clients.connect());
@@ -45,7 +45,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
     expect(await namesUnder(zk, path)).toEqual([]);
   });
 
-  it("does not begin without all, nor end before all", async () => {
+  it("neither enters nor leaves before all members do", async () => {
     const barrier = new DoubleBarrier(zk, path, 2);
     expect(await barrier.tryEnter()).toBeUndefined();
     expect(await barrier.tryEnter({ limitMs: 100 })).toBeUndefined();
@@ -75,7 +75,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
     expect(await namesUnder(zk, path)).toEqual([]);
   });
 
-  it("goes on when members die inside, and the next round begins anew", async () => {
+  it("continues if members die inside, and the next round works again", async () => {
     const mortal = await clients.connect();
     const members: [Inside, Inside] = await Promise.all([
       new DoubleBarrier(zk, path, 2).enter(),
@@ -98,7 +98,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
     await Promise.all(again.map((place) => place.leave()));
   });
 
-  it("ends its waiting with its session", async () => {
+  it("stops waiting when its session ends", async () => {
     const mortal = await clients.connect();
     const entering = new DoubleBarrier(mortal, path, 2).enter();
     await nodes(1);

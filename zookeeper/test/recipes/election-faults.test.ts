@@ -48,7 +48,7 @@ describe("elections under faults", () => {
   });
 
   for (const recipe of ["latch", "selector"] as const) {
-    it(`${recipe}: never two leaders`, async () => {
+    it(`${recipe}: there are never two leaders`, async () => {
       const seed = Number(process.env.CARILLON_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
       const chance = chances(seed);
       const some = (limit: number) => Math.floor(chance() * limit);

@@ -11,7 +11,7 @@ import { Clients, until } from "./stage.ts";
 
 const limitMs = 60_000;
 
-describe("with Java's Curator", () => {
+describe("elections and counters shared with Java's Curator", () => {
   let java: Java;
   let clients: Clients;
   let path: string;
@@ -90,7 +90,7 @@ describe("with Java's Curator", () => {
     await theirs.do("close");
   });
 
-  it("shared counts are one", async () => {
+  it("shared counts have one value", async () => {
     const ours = new SharedCount(await clients.connect(), path, 5);
     await ours.start();
     const theirs = await java.make("sharedCount", path, 9);
@@ -129,7 +129,7 @@ describe("with Java's Curator", () => {
     expect(await ours.get()).toBe(BigInt(60 - failed));
   });
 
-  it("groups have the same members", async () => {
+  it("groups list the same members", async () => {
     const ours = new GroupMember(await clients.connect(), path, "ours", "1");
     await ours.start();
     const theirs = await java.make("group", path, "theirs", "2");

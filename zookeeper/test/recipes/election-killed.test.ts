@@ -12,7 +12,7 @@ import { Clients, endingSessionMs, until } from "./stage.ts";
 const sessionTimeoutMs = endingSessionMs;
 const limitMs = 60_000;
 
-describe("a leader killed", () => {
+describe("a killed leader", () => {
   let ensemble: Ensemble;
   let clients: Clients;
   let path: string;
@@ -55,7 +55,7 @@ describe("a leader killed", () => {
   const contender = (recipe: "latch" | "selector") =>
     Contender.start({ hosts: ensemble.connectString(), recipe, path, id: "first", sessionTimeoutMs });
 
-  it("latch: ours after ours", async () => {
+  it("latch: this client follows this client", async () => {
     const first = await contender("latch");
     try {
       const fence = BigInt((await first.said("leads")).split(" ")[1] ?? "");
@@ -68,7 +68,7 @@ describe("a leader killed", () => {
     }
   });
 
-  it("selector: ours after ours", async () => {
+  it("selector: this client follows this client", async () => {
     const first = await contender("selector");
     try {
       const fence = BigInt((await first.said("leads")).split(" ")[1] ?? "");
@@ -84,7 +84,7 @@ describe("a leader killed", () => {
   });
 
   for (const recipe of ["latch", "selector"] as const) {
-    it(`${recipe}: a stopped leader believes no more when it goes on`, async () => {
+    it(`${recipe}: a stopped leader no longer believes it leads when it continues`, async () => {
       const first = await contender(recipe);
       try {
         await first.said("leads");
@@ -111,7 +111,7 @@ describe("a leader killed", () => {
     });
   }
 
-  it("latch and selector: Java after ours, ours after Java", async () => {
+  it("latch and selector: Java follows this client, and this client follows Java", async () => {
     await using java = await startJava(ensemble.connectString(), { sessionTimeout: sessionTimeoutMs });
     const latchPath = `${path}-latch`;
     const selectorPath = `${path}-selector`;
@@ -156,7 +156,7 @@ describe("a leader killed", () => {
     }
   });
 
-  it("latch and selector: fences go up even when the servers have lost all data", async () => {
+  it("latch and selector: fences increase even if the servers have lost all data", async () => {
     const zk = await clients.connect({ sessionTimeoutMs });
     const latch = new LeaderLatch(zk, path, { id: "one" });
     await latch.start();

@@ -48,7 +48,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     return use;
   };
 
-  it("keeps one persistent record, and one ephemeral holder of the session", async () => {
+  it("keeps one persistent record, and one ephemeral holder node of the session", async () => {
     const client = await clients.connect();
     const lock = contend(client, "a");
     const use = await mine(lock);
@@ -64,7 +64,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect(JSON.parse((await client.get(path)).data.toString())).toMatchObject({ released: true });
   });
 
-  it("lies deep, makes the paths above, and is there again when its record was deleted by hand", async () => {
+  it("creates missing parent paths, and is created again after its record was deleted by hand", async () => {
     path = `${path}/of/some/team`;
     const client = await clients.connect();
     const lock = contend(client, "a");
@@ -78,7 +78,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     ["take", (lock: GraceLock) => lock.tryLock()],
     ["release", (lock: GraceLock) => lock.release()],
   ] as const) {
-    it(`the answer to a ${what} was lost, or cut in the middle: it is known all the same`, async () => {
+    it(`the result of a ${what} is found out if its answer was lost or cut in the middle`, async () => {
       const { proxy, lock } = await through("a");
       await mine(lock);
       if (what === "take") await lock.release();
@@ -92,7 +92,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     });
   }
 
-  it("its session was lost while it was idle: it steps back; asked again, it has it first", async () => {
+  it("if its session is lost while idle, it steps back, and gets the lock first on request", async () => {
     const { proxy, lock, client } = await through("a");
     const use = await mine(lock);
     await use.end();
@@ -106,7 +106,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect(again.takenOver).toBeUndefined();
   });
 
-  it("its session was lost while it ran: it has the lock back in the next, and never stopped believing", async () => {
+  it("if its session is lost during a use, it gets the lock back in the next, and never stops believing", async () => {
     const { proxy, lock, client } = await through("a");
     const other = contend(await clients.connect(), "b");
     const use = await mine(lock);
@@ -123,7 +123,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     await until("the other sees it", () => other.state === "RELEASED");
   });
 
-  it("a use that ended while it was cut off is recorded once the line is back", async () => {
+  it("a use that ended while cut off is recorded once the connection is back", async () => {
     const { proxy, lock, client } = await through("a");
     const use = await mine(lock);
     const session = client.session;
@@ -135,7 +135,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect(await lock.lastUse()).toMatchObject({ owner: "a", endedMs: expect.any(Number) });
   });
 
-  it("a look at the last use that is given up takes nobody's watch along", async () => {
+  it("an aborted read of the last use removes no other watch", async () => {
     const held = contend(await clients.connect(), "a");
     await mine(held);
     const { proxy, lock } = await through("b");
@@ -153,7 +153,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect((await waiting).held).toBe(true);
   });
 
-  it("closed beside another of the same client, it leaves that one its watch", async () => {
+  it("closing one lock does not remove the watch of another lock of the same client", async () => {
     const held = contend(await clients.connect(), "a");
     await mine(held);
     const client = await clients.connect();
@@ -166,7 +166,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect((await waiting).held).toBe(true);
   });
 
-  it("with a grace of 0 the use ends with the session, and nobody waits", async () => {
+  it("with a grace of 0 the use ends with the session, and other contenders do not wait", async () => {
     const { proxy, lock } = await through("a", { graceMs: 0 });
     const other = contend(await clients.connect(), "b", { graceMs: 0 });
     const use = await mine(lock);
@@ -177,7 +177,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     await until("it is told", () => use.signal.aborted);
   });
 
-  it("refuses what cannot be, and says so", async () => {
+  it("refuses invalid paths and options with the reason", async () => {
     const client = await clients.connect();
     expect(() => graceLock(client, "/", { owner: "a" })).toThrow(/cannot be at \//);
     expect(() => graceLock(client, "/a/", { owner: "a" })).toThrow(/slash/);
@@ -191,7 +191,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     await client.delete(`${path}/holder`);
   });
 
-  it("does not keep a lock whose fence it cannot know", async () => {
+  it("does not keep a lock whose fence it cannot determine", async () => {
     const client = await clients.connect();
     await client.create(`${path}-fence`, "about ten");
     await expect(contend(client, "a").tryLock()).rejects.toMatchObject({ code: "DATA_INVALID", path: `${path}-fence` });
@@ -200,7 +200,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect((await mine(contend(client, "b"))).fence).toBeGreaterThan(1_000_000_000_000n);
   });
 
-  it("tells whoever has no permission", async () => {
+  it("reports missing permissions", async () => {
     const owner = await clients.connect();
     await owner.addAuth("digest", "ann:secret");
     await owner.create(path, "", { acl: creatorAcl });
@@ -208,7 +208,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     await expect(lock.tryLock()).rejects.toMatchObject({ code: "NO_AUTH" });
   });
 
-  it("after its data was wiped fences still rise, and nobody takes the lock for free", async () => {
+  it("after its data was wiped, fences still increase, and no contender takes a held lock", async () => {
     await using ensemble = await Ensemble.start();
     const wiped = new Clients(ensemble.connectString());
     try {
@@ -234,7 +234,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     }
   });
 
-  it("outlives a restart of the servers within its session", async () => {
+  it("survives a restart of the servers within its session", async () => {
     await using ensemble = await Ensemble.start();
     const restarted = new Clients(ensemble.connectString());
     try {

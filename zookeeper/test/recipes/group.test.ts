@@ -16,7 +16,7 @@ describe(`group membership on ${serverTitle()}`, () => {
 
   const list = (member: GroupMember) => [...member.members].map(([id, data]) => `${id}=${data}`).sort();
 
-  it("shows who is in, with their data", async () => {
+  it("shows the members with their data", async () => {
     const told: string[] = [];
     const a = new GroupMember(await clients.connect(), path, "a", "1");
     a.listen({
@@ -39,7 +39,7 @@ describe(`group membership on ${serverTitle()}`, () => {
     expect(await namesUnder(zk, path)).toEqual([]);
   });
 
-  it("comes back when its node is deleted, and in a new session, with its newest data", async () => {
+  it("rejoins when its node is deleted, and in a new session, with its latest data", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
@@ -66,7 +66,7 @@ describe(`group membership on ${serverTitle()}`, () => {
     }
   });
 
-  it("data that is set while it joins is there when it has joined", async () => {
+  it("data set during a join is in place once it has joined", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const zk = await clients.connect({}, proxy.address);
@@ -85,7 +85,7 @@ describe(`group membership on ${serverTitle()}`, () => {
     }
   });
 
-  it("leaves another's node with its id alone, and takes the place when that goes", async () => {
+  it("does not touch another session's node with its id, and takes its place when that node goes", async () => {
     const one = new GroupMember(await clients.connect(), path, "same", "one");
     const two = new GroupMember(await clients.connect(), path, "same", "two");
     await one.start();
@@ -102,7 +102,7 @@ describe(`group membership on ${serverTitle()}`, () => {
     await two.close();
   });
 
-  it("says why it cannot be", async () => {
+  it("reports why it cannot join", async () => {
     const zk = await clients.connect();
     expect(() => new GroupMember(zk, path, "a/b")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
     expect(() => new GroupMember(zk, path, "")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));

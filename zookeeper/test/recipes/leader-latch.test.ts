@@ -22,7 +22,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     return { latch: made, told };
   }
 
-  it("gives leadership to one after the other, in line's order", async () => {
+  it("gives leadership to one member after the other, in line order", async () => {
     const all: Awaited<ReturnType<typeof latch>>[] = [];
     for (const id of ["a", "b", "c"]) {
       const one = await latch(id);
@@ -56,7 +56,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     expect(await all[0]!.latch.leader()).toBeUndefined();
   });
 
-  it("lays its nodes as Curator does", async () => {
+  it("creates its nodes as Curator does", async () => {
     const { latch: one } = await latch("läufer-1");
     await one.start();
     const zk = await clients.connect();
@@ -70,7 +70,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     await until("the parent, a container, has gone", async () => (await zk.exists(path)) === undefined);
   });
 
-  it("waits for leadership with a limit and a signal, and not beyond its end", async () => {
+  it("waits for leadership with a limit and a signal, and no longer than until it is closed", async () => {
     const first = await latch("first");
     const second = await latch("second");
     await first.latch.start();
@@ -93,7 +93,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     expect((await first.latch.participants()).map(({ id }) => id)).toEqual(["first"]);
   });
 
-  it("hands over from one to the next until each has led once", async () => {
+  it("passes on leadership until each member has led once", async () => {
     const all = await Promise.all(Array.from({ length: 10 }, (_, index) => latch(String(index))));
     await Promise.all(all.map(({ latch: one }) => one.start()));
     let tell: (index: number) => void = () => undefined;
@@ -117,7 +117,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     expect(all.map(({ told }) => told)).toEqual(all.map(() => ["isLeader"]));
   });
 
-  it("watches its predecessor alone: a member that leaves mid-line wakes one", async () => {
+  it("watches only its predecessor: a member that leaves within the line wakes one other", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const first = await latch("first");
@@ -143,7 +143,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     }
   });
 
-  it("ends leadership at once when the connection is in doubt, and takes it up again with the same fence", async () => {
+  it("ends leadership at once if the connection is in doubt, and resumes it with the same fence", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const { latch: one, told } = await latch("one", await clients.connect({}, proxy.address));
@@ -159,7 +159,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     }
   });
 
-  it("stands in line with one node only when the answer to its creation is lost", async () => {
+  it("is in line with only one node if the answer to its creation is lost", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const { latch: one } = await latch("one", await clients.connect({}, proxy.address));
@@ -178,7 +178,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     }
   });
 
-  it("lines up anew in a new session, behind those that came meanwhile", async () => {
+  it("queues again in a new session, behind members that came meanwhile", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const one = await latch("one", await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address));
@@ -203,7 +203,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     }
   });
 
-  it("is over, and lines up anew, when somebody deletes the leader's node", async () => {
+  it("loses leadership and queues again if the leader's node is deleted", async () => {
     const one = await latch("one");
     const two = await latch("two");
     await one.latch.start();
@@ -220,7 +220,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     expect(leadership.fence).toBeGreaterThan(before.fence);
   });
 
-  it("says why it cannot be: a path that is none, no permission", async () => {
+  it("reports why it cannot start: an invalid path, no permission", async () => {
     const zk = await clients.connect();
     expect(() => new LeaderLatch(zk, "no/path")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
     await zk.create(path, undefined, {

@@ -74,7 +74,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     expect(await a.selector.participants()).toEqual([]);
   });
 
-  it("lays its nodes as Curator does", async () => {
+  it("creates its nodes as Curator does", async () => {
     const a = await stage("wähler");
     const ran = a.selector.run();
     await a.led(1);
@@ -86,7 +86,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     await ran;
   });
 
-  it("queues again by itself, in turn with others, until it is closed", async () => {
+  it("queues again by itself, alternating with other members, until it is closed", async () => {
     const a = await stage("a", { autoRequeue: true });
     const b = await stage("b", { autoRequeue: true });
     const running = [a.selector.run()];
@@ -107,7 +107,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     await expect(a.selector.run()).rejects.toMatchObject({ code: "CLOSED", path });
   });
 
-  it("queues again after a turn that threw; without a listener the error is a warning of the process", async () => {
+  it("queues again after a callback that threw; without a listener the error is a process warning", async () => {
     const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
     let turns = 0;
     const failing = new LeaderSelector(
@@ -129,7 +129,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     await running;
   });
 
-  it("is told to stop by interruption and by close", async () => {
+  it("stops leading by interruption and by close", async () => {
     const a = await stage("a");
     expect(a.selector.interruptLeadership()).toBe(false);
     const ran = a.selector.run();
@@ -145,7 +145,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     expect(a.turns[1]!.signal.aborted).toBe(true);
   });
 
-  it("leaves the line when it is closed before its turn", async () => {
+  it("leaves the line if it is closed before it leads", async () => {
     const a = await stage("a");
     const b = await stage("b");
     const ran = a.selector.run();
@@ -160,7 +160,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     await ran;
   });
 
-  it("cancels when the connection is in doubt, and stands in line again", async () => {
+  it("aborts its callback if the connection is in doubt, and queues again", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const a = await stage("a", { autoRequeue: true }, await clients.connect({}, proxy.address));
@@ -178,7 +178,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     }
   });
 
-  it("cancels when the session ends, and leads no more until the next session's turn", async () => {
+  it("aborts its callback if the session ends, and leads again only in the next session", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
@@ -204,7 +204,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     }
   });
 
-  it("tells what its callback threw", async () => {
+  it("passes on the error that its callback threw", async () => {
     const a = await stage("a");
     const ran = a.selector.run();
     await a.led(1);
@@ -221,7 +221,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     await running;
   });
 
-  it("has one turn for each run, also when its place cannot be given up", async () => {
+  it("leads once for each run, even if its node cannot be deleted", async () => {
     const zk = await clients.connect();
     const a = await stage("a", {}, zk);
     const running = a.selector.run();
@@ -233,7 +233,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
     expect(await a.selector.participants()).toHaveLength(1);
   });
 
-  it("says why it cannot be, and ends with its client", async () => {
+  it("reports why it cannot run, and ends with its client", async () => {
     const zk = await clients.connect();
     expect(() => new LeaderSelector(zk, "x", () => undefined)).toThrow(
       expect.objectContaining({ code: "PATH_INVALID" }),

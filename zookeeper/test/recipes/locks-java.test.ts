@@ -12,7 +12,7 @@ import { Clients, until } from "./stage.ts";
 
 const limitMs = 60_000;
 
-describe("with Java's Curator", () => {
+describe("locks shared with Java's Curator", () => {
   let java: Java;
   let clients: Clients;
   let zk: ZooKeeper;
@@ -31,7 +31,7 @@ describe("with Java's Curator", () => {
   const nodes = (at: string, count: number) =>
     until(`there are ${count} nodes`, async () => ((await zk.exists(at))?.childCount ?? 0) === count);
 
-  it("a mutex has one holder, in line's order", async () => {
+  it("a mutex has one holder, in line order", async () => {
     const ours = new Mutex(zk, path);
     const theirs = await java.make("mutex", path);
     for (let round = 0; round < 3; round++) {
@@ -56,7 +56,7 @@ describe("with Java's Curator", () => {
     }
   });
 
-  it("a multi-lock stands in each of its lines", async () => {
+  it("a multi-lock queues for each of its locks", async () => {
     const [first, second] = [`${path}/first`, `${path}/second`];
     const both = new MultiLock([new Mutex(zk, first), new Mutex(zk, second)]);
     const theirFirst = await java.make("mutex", first);
@@ -74,7 +74,7 @@ describe("with Java's Curator", () => {
     await theirFirst.do("release");
   });
 
-  it("either side asks the other to let go", async () => {
+  it("each side can ask the other to release", async () => {
     const ours = new Mutex(zk, path);
     const theirs = await java.make("mutex", path);
     expect(await theirs.ask("acquire", limitMs)).toBe(true);
@@ -120,7 +120,7 @@ describe("with Java's Curator", () => {
     await reader.release();
   });
 
-  it("Java's writer waits while ours goes on as a reader", async () => {
+  it("Java's writer waits while this client's writer continues as a reader", async () => {
     const ours = new ReadWriteLock(zk, path);
     const theirs = await java.make("readWriteLock", path);
     const owner = "ours";
@@ -140,7 +140,7 @@ describe("with Java's Curator", () => {
     await theirs.do("releaseWrite");
   });
 
-  it("leases are counted together", async () => {
+  it("leases of both sides are counted together", async () => {
     const ours = new Semaphore(zk, path, 3);
     const theirs = await java.make("semaphore", path, 3);
     const lease = await ours.acquire();
@@ -163,7 +163,7 @@ describe("with Java's Curator", () => {
     expect(await ours.participants()).toEqual([]);
   });
 
-  it("barriers begin and end together", async () => {
+  it("barriers are entered and left together", async () => {
     // A new Java object is created in each round, because a Java object serves only one round.
     for (let round = 0; round < 4; round++) {
       const ours = [new DoubleBarrier(zk, path, 3), new DoubleBarrier(await clients.connect(), path, 3)] as const;

@@ -16,7 +16,7 @@ const limitMs = 60_000;
 const recipes = ["mutex", "write", "semaphore"] as const;
 type Recipe = (typeof recipes)[number];
 
-describe("a holder killed", () => {
+describe("a killed holder", () => {
   let ensemble: Ensemble;
   let clients: Clients;
   let zk: ZooKeeper;
@@ -47,7 +47,7 @@ describe("a holder killed", () => {
       return (await zk.children(parent)).names.length === 2;
     });
 
-  it("ours after ours", async () => {
+  it("this client follows this client", async () => {
     const holders = await Promise.all(recipes.map(hold));
     const waiting = recipes.map((recipe) => ours(recipe).acquire());
     await Promise.all(recipes.map(inLine));
@@ -56,7 +56,7 @@ describe("a holder killed", () => {
     for (const [index, { fence }] of held.entries()) expect(fence).toBeGreaterThan(holders[index]!.fence);
   });
 
-  it("Java after ours, and ours after Java", async () => {
+  it("Java follows this client, and this client follows Java", async () => {
     const holders = await Promise.all(recipes.map(hold));
     await using java = await startJava(ensemble.connectString(), { sessionTimeout: sessionTimeoutMs });
     const mutex = await java.make("mutex", pathOf("mutex"));
@@ -78,7 +78,7 @@ describe("a holder killed", () => {
     for (const [index, { fence }] of held.entries()) expect(fence).toBeGreaterThan(holders[index]!.fence);
   });
 
-  it("a stopped holder believes no more when it goes on", async () => {
+  it("a stopped holder no longer believes it holds the lock when it continues", async () => {
     await using holder = await hold("mutex");
     const waiting = ours("mutex").acquire();
     await inLine("mutex");

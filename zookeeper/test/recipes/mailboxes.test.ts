@@ -69,7 +69,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   const ids = () => claimed.map(({ id }) => id).sort();
   const marks = (name: string) => namesUnder(bossClient, `${path}/claims/${name}`);
 
-  it("deliver to the living, who claim each letter once, in the order in which they were sent", async () => {
+  it("deliver to live members, who claim each letter once, in the order of sending", async () => {
     const [a, b] = [await member("a"), await member("b")];
     expect([a.live, (await boss.members()).sort()]).toEqual([true, ["a", "b"]]);
     for (let i = 0; i < 30; i++) await boss.deliver(i % 3 ? "a" : "b", `letter ${i}`);
@@ -89,7 +89,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await expect(b.start()).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  it("refuse the dead, and names that cannot be", async () => {
+  it("refuse dead members and invalid names", async () => {
     await member("a");
     await expect(boss.deliver("nobody", "x")).rejects.toMatchObject({
       code: "NO_NODE",
@@ -102,14 +102,14 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await expect(boss.deliver("a", "x", { signal: stop })).rejects.toMatchObject({ code: "ABORTED" });
   });
 
-  it("a letter's id lies there once", async () => {
+  it("a letter's id exists once in a mailbox", async () => {
     await idler("a");
     expect(await boss.deliver("a", "x", { id: "slot-7" })).toBe("slot-7");
     await expect(boss.deliver("a", "y", { id: "slot-7" })).rejects.toMatchObject({ code: "NODE_EXISTS" });
     expect(await boss.unclaimed("a")).toEqual(["slot-7"]);
   });
 
-  it("what the dead left is given to another, whole, and nothing of the living is touched", async () => {
+  it("all letters of a dead member are moved to another member, and those of live members stay", async () => {
     const [dead] = [await idler("dead"), await idler("slow")];
     const sent: string[] = [];
     for (let i = 0; i < 20; i++) sent.push(await boss.deliver("dead", `letter ${i}`));
@@ -127,7 +127,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect(await boss.unclaimed("slow")).toHaveLength(1);
   });
 
-  it("one letter that cannot be moved keeps no other back", async () => {
+  it("a letter that cannot be moved does not block other letters", async () => {
     const dead = await idler("dead");
     await idler("heir");
     await boss.deliver("dead", "1", { id: "both" });
@@ -138,7 +138,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect([await boss.unclaimed("dead"), (await boss.unclaimed("heir")).sort()]).toEqual([["both"], ["both", "one"]]);
   });
 
-  it("keep: reclaims as soon as someone has gone, and ends with its signal", async () => {
+  it("keep reclaims as soon as a member has gone, and ends with its abort signal", async () => {
     const dead = await idler("dead");
     const stop = new AbortController();
     const moved: string[] = [];
@@ -152,7 +152,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await keeping;
   });
 
-  it("a sender that dies in the middle loses nothing: another goes on", async () => {
+  it("a sender that dies during a reclaim loses nothing: another sender continues it", async () => {
     const dead = await idler("dead");
     const sent: string[] = [];
     for (let i = 0; i < 30; i++) sent.push(await boss.deliver("dead", `letter ${i}`));
@@ -174,7 +174,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect(ids()).toEqual([...sent].sort());
   });
 
-  it("the answer to a claim was lost: the claimer finds out that it was he", async () => {
+  it("if the answer to a claim is lost, the claimer finds out that it has the letter", async () => {
     const { client, proxy } = await lineOf();
     await boxOf(client, "a").start();
     const swallowed = proxy.swallowReply(op.multi);
@@ -185,7 +185,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await until("no trace is left", async () => (await marks("a")).length === 0);
   });
 
-  it("the answer to a claim was lost and the session with it: still the claimer's, and nobody else's", async () => {
+  it("if the answer to a claim and the session are lost, only the claimer has the letter", async () => {
     const { client, proxy } = await lineOf();
     await boxOf(client, "a").start();
     await member("heir");
@@ -204,7 +204,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await keeping;
   });
 
-  it("a claim that never arrived, of a member that is gone: the letter is another's, and only his", async () => {
+  it("if a claim of a departed member never arrived, only another member gets the letter", async () => {
     const { client, proxy } = await lineOf();
     await boxOf(client, "a").start();
     await member("heir");
@@ -226,7 +226,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await keeping;
   });
 
-  it("the answer to a delivery was lost: the letter is there once", async () => {
+  it("if the answer to a delivery is lost, the letter exists once", async () => {
     await member("a");
     const { client, proxy } = await lineOf();
     const sender = new Mailboxes(client, path);
@@ -240,7 +240,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect(claimed).toHaveLength(2);
   });
 
-  it("the answer to a reclaim was lost: the letter is moved once", async () => {
+  it("if the answer to a reclaim is lost, the letter is moved once", async () => {
     const dead = await idler("dead");
     const id = await boss.deliver("dead", "x");
     await dead.close();
@@ -252,7 +252,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect([await boss.unclaimed("heir"), await boss.unclaimed("dead")]).toEqual([[id], []]);
   });
 
-  it("a second process of the same name waits for the first to go; a node deleted by hand is made again", async () => {
+  it("a second process with the same name waits for the first to leave; a deleted node is created again", async () => {
     const first = await member("a");
     const second = boxOf(await clients.connect(), "a");
     const started = second.start();
@@ -265,7 +265,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect([second.live, ids()]).toEqual([true, [id]]);
   });
 
-  it("sweeps the marks of its former lives, but no young ones", async () => {
+  it("deletes the marks of its former lives, but not recent ones", async () => {
     const first = await member("a");
     await first.close();
     // The creation is tried again if it fails, because the server may delete an empty container at any moment.
@@ -291,7 +291,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect(ids()).toEqual(["again"]);
   });
 
-  it("random histories: whatever breaks, each letter is claimed once", async () => {
+  it("random histories: each letter is claimed once, whatever fails", async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     await history(seed).catch((error: unknown) => {
       throw new Error(`seed ${seed}`, { cause: error });

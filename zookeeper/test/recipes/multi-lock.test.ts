@@ -23,7 +23,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
   const inLine = (mutex: Mutex, count: number) =>
     until(`${count} are in line`, async () => (await mutex.participants()).length === count);
 
-  it("holds all or none, in the order given", async () => {
+  it("holds all locks or none, in the given order", async () => {
     const [a, b, c] = mutexes(zk) as [Mutex, Mutex, Mutex];
     const all = new MultiLock([a, b, c]);
     const blocking = await c.acquire();
@@ -48,7 +48,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
     await expect(held.release()).rejects.toMatchObject({ code: "NOT_HELD" });
   });
 
-  it("is given up by its signal, and leaves no line occupied", async () => {
+  it("can be aborted by its signal, and then leaves no node in any line", async () => {
     const [a, b, c] = mutexes(zk) as [Mutex, Mutex, Mutex];
     const blocking = await b.acquire();
     const stop = new AbortController();
@@ -60,7 +60,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
     await blocking.release();
   });
 
-  it("begins anew when it loses one while it waits for another", async () => {
+  it("starts again if it loses one lock while it waits for another", async () => {
     const [a, b] = mutexes(zk) as [Mutex, Mutex, Mutex];
     const blocking = await b.acquire();
     const waiting = new MultiLock([a, b]).acquire();
@@ -75,7 +75,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
     await held.release();
   });
 
-  it("goes on in the next session", async () => {
+  it("continues in the next session", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const far = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const [, b] = mutexes(zk) as [Mutex, Mutex, Mutex];
@@ -92,7 +92,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
     await held.release();
   });
 
-  it("is told when one is lost or asked for; the others stay until it is released", async () => {
+  it("is notified if one lock is lost or requested; the other locks stay until it is released", async () => {
     const [a, b] = mutexes(zk) as [Mutex, Mutex, Mutex];
     const held = await new MultiLock([a, b]).acquire();
     await revoke(zk, held.parts[1]!.path);
@@ -105,7 +105,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
     await inLine(b, 0);
   });
 
-  it("takes other locks than mutexes, and an owner's once more", async () => {
+  it("combines different kinds of lock, and is reentrant for its owner", async () => {
     const owner = "me";
     const lock = new ReadWriteLock(zk, `${path}/lock`);
     const both = new MultiLock([lock.read, new Semaphore(zk, `${path}/leases`, 2)]);

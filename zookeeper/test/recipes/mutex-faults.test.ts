@@ -13,7 +13,7 @@ import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-describe("a mutex in trouble", () => {
+describe("a mutex under faults", () => {
   let clients: Clients;
   let path: string;
   beforeEach(() => {
@@ -22,7 +22,7 @@ describe("a mutex in trouble", () => {
   });
   afterEach(() => clients.closeAll());
 
-  it("gives up in time when the server is silent, and leaves the line when it speaks again", async () => {
+  it("gives up in time if the server is silent, and leaves the line when the server responds again", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({ sessionTimeoutMs: 30_000 }, proxy.address);
     const watcher = await clients.connect();
@@ -38,7 +38,7 @@ describe("a mutex in trouble", () => {
     await until("its node is gone", async () => (await new Mutex(watcher, path).participants()).length === 0);
   });
 
-  it("goes on in the next session when its own ends while it waits, as do the other locks", async () => {
+  it("continues in the next session if its session ends while it waits, as other locks do", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const other = await clients.connect();
@@ -65,7 +65,7 @@ describe("a mutex in trouble", () => {
     expect(zk.session.id).not.toBe(session.id);
   });
 
-  it("leaves no node when it gives up before it knows whether there is one", async () => {
+  it("leaves no node if it is aborted before it knows whether it has one", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({}, proxy.address);
     const watcher = new Mutex(await clients.connect(), path);
@@ -99,7 +99,7 @@ describe("a mutex in trouble", () => {
     await until("nothing is left", async () => (await left()).length === 0);
   });
 
-  it("keeps to one holder, fences upwards and an empty line while connections break and answers get lost", async () => {
+  it("has one holder, increasing fences and finally an empty line despite broken connections and lost answers", async () => {
     const seed = Math.trunc(Math.random() * 2 ** 31);
     const random = randomFrom(seed);
     await using proxy = await ZooKeeperProxy.before(sharedServer());
@@ -152,7 +152,7 @@ describe("a mutex in trouble", () => {
     });
   });
 
-  it("gives out higher fences than ever after its servers lost their data", async () => {
+  it("gives higher fences than ever after its servers lost their data", async () => {
     await using ensemble = await Ensemble.start();
     const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, ensemble.connectString());
     const mutex = new Mutex(zk, "/locks/one");

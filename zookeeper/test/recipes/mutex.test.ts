@@ -21,7 +21,7 @@ describe(`mutex on ${serverTitle()}`, () => {
   const inLine = (mutex: Mutex, count: number) =>
     until(`${count} are in line`, async () => (await mutex.participants()).length === count);
 
-  it("is held by one after the other, in line's order, with fences that only go up", async () => {
+  it("is held by one client after the other, in line order, with increasing fences", async () => {
     const mutexes: Mutex[] = [];
     for (let i = 0; i < 3; i++) mutexes.push(new Mutex(await clients.connect(), path));
     const told: number[] = [];
@@ -52,7 +52,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect(await mutexes[0]!.participants()).toEqual([]);
   });
 
-  it("lays its nodes as Curator does", async () => {
+  it("creates its nodes as Curator does", async () => {
     const zk = await clients.connect();
     const held = await new Mutex(zk, path).acquire();
     expect(held.path).toMatch(new RegExp(`^${path}/_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-0000000000$`));
@@ -66,7 +66,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect((await zk.get(again.path)).data.toString()).toBe("me");
   });
 
-  it("is acquired again by its owner, and released as often", async () => {
+  it("is reentrant for its owner, and is released as often as it was acquired", async () => {
     const mutex = new Mutex(await clients.connect(), path);
     const owner = {};
     const [first, second] = await Promise.all([mutex.acquire({ owner }), mutex.acquire({ owner })]);
@@ -89,7 +89,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect(anew.fence).toBeGreaterThan(first.fence);
   });
 
-  it("a waiter that gives up by time or signal leaves neither node nor watch", async () => {
+  it("a waiter that ends by limit or signal leaves neither node nor watch", async () => {
     await using ensemble = await Ensemble.start();
     const zk = await clients.connect({}, ensemble.connectString());
     const mutex = new Mutex(zk, path);
@@ -115,7 +115,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     await until("no watch is left", async () => (await ensemble.server.watched()).size === 0);
   });
 
-  it("is asked for, in a way that reaches every program", async () => {
+  it("can be requested from its holder, in a way that works for every program", async () => {
     const zk = await clients.connect();
     const mutex = new Mutex(zk, path);
     const held = await mutex.acquire();
@@ -136,7 +136,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect((await later).revocation.aborted).toBe(true);
   });
 
-  it("is lost when somebody deletes its node, and a waiter gets in line again", async () => {
+  it("is lost if its node is deleted, and a waiter whose node is deleted queues again", async () => {
     const zk = await clients.connect();
     const mutex = new Mutex(await clients.connect(), path);
     const held = await mutex.acquire();
@@ -171,7 +171,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect((await other.acquire()).fence).toBeGreaterThan(held.fence);
   });
 
-  it("never has two nodes for one acquisition when the answer to its creation is lost", async () => {
+  it("never has two nodes for one acquisition if the answer to its creation is lost", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({}, proxy.address);
     const mutex = new Mutex(zk, path);
@@ -185,7 +185,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect(await mutex.participants()).toEqual([]);
   });
 
-  it("is not the previous session's: a new session waits until the old node is gone", async () => {
+  it("does not belong to a new session, which waits until the old session's node is gone", async () => {
     await using ensemble = await Ensemble.start();
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
@@ -203,7 +203,7 @@ describe(`mutex on ${serverTitle()}`, () => {
     expect(await mutex.participants()).toEqual([again.path]);
   });
 
-  it("refuses paths that can hold no lock", async () => {
+  it("refuses invalid lock paths", async () => {
     const zk = await clients.connect();
     for (const bad of ["/", "lock", "/lock/", "/a//b"]) {
       expect(() => new Mutex(zk, bad)).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
@@ -212,8 +212,8 @@ describe(`mutex on ${serverTitle()}`, () => {
   });
 });
 
-describe("a crowd at one mutex", () => {
-  it("wakes one waiter for each release, and costs the server the same for each", async () => {
+describe("many waiters for one mutex", () => {
+  it("each release wakes one waiter, at constant cost for the server", async () => {
     const crowd = 1_000;
     await using ensemble = await Ensemble.start();
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);

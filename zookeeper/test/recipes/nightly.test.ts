@@ -6,7 +6,7 @@ import { ownPath, sharedServer } from "../support/servers.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/zookeeper/nightly.js", import.meta.url));
 
-it("nightly work on two machines: killed in the second night, it is finished by the other", async () => {
+it("nightly work on two machines: killed in the second night, it is finished by the other machine", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [program, sharedServer(), ownPath("nightly")], {
     timeout: 60_000,
   });

@@ -12,7 +12,7 @@ import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
-it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
+it(`closed recipes leave no nodes on ${serverTitle()}`, async () => {
   const clients = new Clients();
   const path = ownPath("left");
   try {

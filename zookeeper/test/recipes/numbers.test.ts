@@ -15,7 +15,7 @@ describe(`numbers on ${serverTitle()}`, () => {
   afterEach(() => clients.closeAll());
 
   describe("shared count", () => {
-    it("is seen and set by all", async () => {
+    it("is seen and set by all clients", async () => {
       const a = new SharedCount(await clients.connect(), `${path}/count`, 5);
       const b = new SharedCount(await clients.connect(), `${path}/count`, 9);
       const told: number[] = [];
@@ -36,7 +36,7 @@ describe(`numbers on ${serverTitle()}`, () => {
       await b.close();
     });
 
-    it("says that the client's chroot does not exist", async () => {
+    it("reports that the client's chroot does not exist", async () => {
       const zk = await clients.connect({}, `${sharedServer()}${path}`);
       for (const at of ["/count", "/deep/er/count"]) {
         await expect(new SharedCount(zk, at).start()).rejects.toMatchObject({ code: "NO_NODE" });
@@ -44,7 +44,7 @@ describe(`numbers on ${serverTitle()}`, () => {
       }
     });
 
-    it("counts right when all try at once", async () => {
+    it("counts correctly if all clients update it at once", async () => {
       const all = await Promise.all(
         Array.from({ length: 3 }, async () => new SharedCount(await clients.connect(), `${path}/count`)),
       );
@@ -61,7 +61,7 @@ describe(`numbers on ${serverTitle()}`, () => {
       for (const one of all) await one.close();
     });
 
-    it("says what is wrong: no number of 32 bits, other data, deleted", async () => {
+    it("reports what is wrong: not a 32-bit number, other data, deleted", async () => {
       const zk = await clients.connect();
       expect(() => new SharedCount(zk, path, 2 ** 31)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
       await zk.create(path, "five5");
@@ -82,7 +82,7 @@ describe(`numbers on ${serverTitle()}`, () => {
       await expect(right.start()).rejects.toMatchObject({ code: "CLOSED" });
     });
 
-    it("is told what was set while its connection was gone", async () => {
+    it("is notified of a value set during a lost connection", async () => {
       const proxy = await ZooKeeperProxy.before(sharedServer());
       try {
         const far = new SharedCount(await clients.connect({}, proxy.address), path, 1);
@@ -104,7 +104,7 @@ describe(`numbers on ${serverTitle()}`, () => {
   });
 
   describe("atomic long", () => {
-    it("starts at 0 and is changed, set, compared", async () => {
+    it("starts at 0, and can be changed, set and compared", async () => {
       const long = new AtomicLong(await clients.connect(), `${path}/a/long`);
       expect(await long.get()).toBe(0n);
       expect(await long.increment()).toEqual({ before: 0n, after: 1n });
@@ -125,7 +125,7 @@ describe(`numbers on ${serverTitle()}`, () => {
       expect(await third.get()).toBe(3n);
     });
 
-    it("loses no addition when many add at once, promoted to a lock where need be", async () => {
+    it("loses no addition under contention, and switches to a lock if needed", async () => {
       const options = { tries: 2, lockPath: `${path}/lock`, lockLimitMs: 60_000 };
       const all = await Promise.all(
         Array.from({ length: 4 }, async () => new AtomicLong(await clients.connect(), `${path}/long`, options)),
@@ -150,7 +150,7 @@ describe(`numbers on ${serverTitle()}`, () => {
       expect(failed).toBeLessThan(100);
     });
 
-    it("says what is wrong: no number of 64 bits, other data, options", async () => {
+    it("reports what is wrong: not a 64-bit number, other data, options", async () => {
       const zk = await clients.connect();
       const long = new AtomicLong(zk, path);
       await expect(long.set(2n ** 63n)).rejects.toMatchObject({ code: "OPTION_INVALID" });

@@ -111,7 +111,7 @@ describe("an option that does not exist is refused", () => {
     ["ttl", /^did you mean ttlMs\? there are /],
     ["retries", /^there are /],
     ["x".repeat(1_000_000), /^there are /],
-  ])("with the name that is nearest to %.20s", async (name, hint) => {
+  ])("with the nearest name as a hint for %.20s", async (name, hint) => {
     await expect(zk.create(ownPath(), "", { [name]: true })).rejects.toMatchObject({
       code: "OPTION_INVALID",
       hint: expect.stringMatching(hint),

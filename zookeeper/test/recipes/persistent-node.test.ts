@@ -22,7 +22,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
   };
   const there = async (at: string) => (await other.exists(at)) !== undefined;
 
-  it("creates its node with its parents, and again when somebody deletes it", async () => {
+  it("creates its node with its parents, and again if it is deleted", async () => {
     const zk = await clients.connect();
     const created: string[] = [];
     const node = new PersistentNode(zk, path, "first");
@@ -41,7 +41,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     await expect(node.start()).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  it("lets others change the data while the node lives", async () => {
+  it("allows other clients to change the data while the node exists", async () => {
     const node = new PersistentNode(await clients.connect(), path, "mine");
     await node.start();
     await other.set(path, "theirs");
@@ -64,7 +64,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     { options: { mode: "persistent", sequential: true }, stays: true },
     { options: { mode: "persistent", ttlMs: 3_600_000 }, stays: true },
     { options: { mode: "container" }, stays: true },
-  ])("goes on in the next session with its own data set again: $options", async ({ options, stays }) => {
+  ])("continues in the next session with its own data set again: $options", async ({ options, stays }) => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const node = new PersistentNode(zk, path, "first", options);
@@ -88,7 +88,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     expect(await there(at)).toBe(false);
   });
 
-  it("writes to the node of another session, and creates its own when that one goes", async () => {
+  it("writes to another session's node, and creates its own when that node goes", async () => {
     const last = await clients.connect();
     await last.create(path, "last", { ephemeral: true, parents: true });
     const zk = await clients.connect();
@@ -101,7 +101,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     await node.close();
   });
 
-  it("waits for the node of another session to go where it shall", async () => {
+  it("waits for another session's node to go, if configured", async () => {
     const last = await clients.connect();
     await last.create(path, "last", { ephemeral: true, parents: true });
     const zk = await clients.connect();
@@ -123,7 +123,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     await node.close();
   });
 
-  it("is in place once, though the answer to its creation is lost", async () => {
+  it("exists once, even if the answer to its creation is lost", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({}, proxy.address);
     await other.create(path.slice(0, path.lastIndexOf("/")), "", { parents: true });
@@ -138,7 +138,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     }
   });
 
-  it("deletes a persistent node in the next session when its own ends while it closes", async () => {
+  it("deletes a persistent node in the next session if its session ends while it closes", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const node = new PersistentNode(zk, path, "data", { mode: "persistent" });
@@ -153,7 +153,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     expect(await there(path)).toBe(false);
   });
 
-  it("reports a node of another kind, and what keeps it from its node", async () => {
+  it("reports a node of another kind, and the obstacle to its own node", async () => {
     const zk = await clients.connect();
     await other.create(path, "", { parents: true });
     const node = new PersistentNode(zk, path, "data");
@@ -174,7 +174,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     }
   });
 
-  it("refuses options that contradict each other", async () => {
+  it("refuses contradictory options", async () => {
     const made = (at: string, options: object) => () => new PersistentNode(other, at, "", options);
     expect(made("/", {})).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
     for (const options of [

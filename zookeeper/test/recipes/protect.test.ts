@@ -6,7 +6,7 @@ import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 
 describe(`protected nodes, ${serverTitle()}`, () => {
-  test("an answer that was lost: the node is found again, and there is one", async () => {
+  test("a node whose answer was lost is found again, and exists once", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await connect(proxy.address, { sessionTimeoutMs: 10_000 });
     const path = ownPath("protect");
@@ -19,7 +19,7 @@ describe(`protected nodes, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("given up while it looks for a node whose answer was lost: no node stays behind", async () => {
+  test("an abort during the search for a node whose answer was lost leaves no node", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const zk = await connect(proxy.address, { sessionTimeoutMs: 20_000 });
     const path = ownPath("protect");

@@ -11,7 +11,7 @@ import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-describe(`queues in trouble on ${serverTitle()}`, () => {
+describe(`queues under faults on ${serverTitle()}`, () => {
   let clients: Clients;
   let zk: ZooKeeper;
   let proxy: ZooKeeperProxy;
@@ -36,7 +36,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
 
   const empty = async () => (await zk.exists(path))?.childCount === 0;
 
-  it("refuse what no queue can be", async () => {
+  it("refuse invalid paths and options", async () => {
     expect(() => new Queue(zk, "no/slash")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
     expect(() => new Queue(zk, "/q", { lockPath: "/q" })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
     expect(() => new Queue(zk, "/q", { poisonPath: "/" })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
@@ -54,7 +54,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     expect(await queue.size()).toBe(0);
   });
 
-  it("tell producer and consumer that they have no permission", async () => {
+  it("report missing permissions to producer and consumer", async () => {
     const owner = await clients.connect();
     await owner.addAuth("digest", "owner:secret");
     await owner.create(path, undefined, { acl: creatorAcl });
@@ -63,7 +63,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await expect(queue.consume(note)).rejects.toMatchObject({ code: "NO_AUTH", path: expect.stringContaining(path) });
   });
 
-  it("tell a consumer that lost its permission while it was away", async () => {
+  it("report to a consumer that it lost its permission during a lost connection", async () => {
     const owner = await clients.connect();
     await owner.addAuth("digest", "owner:secret");
     const short = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
@@ -77,7 +77,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await consumer.close();
   });
 
-  it("tell that an item is too large, for this client or for a server with a lower limit", async () => {
+  it("report that an item is too large, for this client or for a server with a lower limit", async () => {
     const queue = new Queue(zk, path, { lockPath });
     const tooLarge = queue.put(Buffer.alloc(1_048_576));
     await expect(tooLarge).rejects.toMatchObject({
@@ -94,7 +94,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await until("what fits is consumed", () => texts.length === 1);
   });
 
-  it("deliver an item as large as it may be, and count its attempts", async () => {
+  it("deliver an item of the maximum size, and count its attempts", async () => {
     const queue = new Queue(zk, path, { lockPath });
     const large = Buffer.alloc(1_048_575 - 16 * 1_024 - 10, "x");
     await queue.put(large);
@@ -112,7 +112,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await queue.close();
   });
 
-  it("leave the producer to decide when a put's answer is lost, and put nothing twice", async () => {
+  it("leave the decision to the producer if a put's answer is lost, and put nothing twice", async () => {
     const queue = new Queue(proxied, path);
     await queue.put("a");
     const lost = proxy.swallowReply(op.create2);
@@ -154,7 +154,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     expect(await namesUnder(zk, lockPath)).toEqual([]);
   });
 
-  it("send a failed item back once when the answer to that is lost", async () => {
+  it("return a failed item once if the answer to that is lost", async () => {
     const queue = new Queue(proxied, path, { lockPath });
     const attempts: number[] = [];
     await queue.put("a");
@@ -172,7 +172,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await queue.close();
   });
 
-  it("without a lock send a failed item back once when the answer to that is lost, in its old place", async () => {
+  it("without a lock, return a failed item once if the answer to that is lost, in its old place", async () => {
     const queue = new Queue(proxied, path);
     const runs: string[] = [];
     await queue.put("a");
@@ -194,7 +194,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await consumer.close();
   });
 
-  it("without a lock send back also what has the name of an older item", async () => {
+  it("without a lock, also set aside an item with the name of an older one", async () => {
     const queue = new Queue(zk, path, { poisonPath: `${path}-aside` });
     await zk.create(`${path}-aside`);
     await zk.create(`${path}-aside/queue-r1,00000000-0000000000`, "of a queue that was removed");
@@ -208,7 +208,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await queue.close();
   });
 
-  it("set an item aside whose lock somebody deleted, and do not ask on without pause", async () => {
+  it("set an item aside if its lock was deleted, and do not retry without a pause", async () => {
     const queue = new Queue(proxied, path, { lockPath });
     const troubles: unknown[] = [];
     const failures: unknown[] = [];
@@ -234,7 +234,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await queue.close();
   });
 
-  it("leave an item that is too large to be moved where it is, say so, and keep the connection", async () => {
+  it("leave an item that is too large to move in its place, report that, and keep the connection", async () => {
     const queue = new Queue(proxied, path, { lockPath });
     await queue.put("a");
     await proxied.create(`${path}/queue-`, encodeItems([Buffer.alloc(1_048_575 - 200)]), { sequential: true });
@@ -258,7 +258,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     expect(await namesUnder(zk, lockPath)).toEqual([]);
   });
 
-  it("set aside what is larger than servers take by default, where they take more", async () => {
+  it("set aside items above the servers' default limit if the servers allow more", async () => {
     await using ensemble = await Ensemble.start({ juteMaxBuffer: 4_000_000 });
     const wide = await clients.connect({ maxRequestBytes: 4_000_000 }, ensemble.connectString());
     const queue = new Queue(wide, path, { lockPath });
@@ -276,7 +276,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await queue.close();
   });
 
-  it("find what came and what went while the connection was lost", async () => {
+  it("find items added and removed during a lost connection", async () => {
     const queue = new DelayQueue(zk, path, { lockPath });
     const soon = Date.now() + 60_000;
     const gone = await queue.put("gone", { at: soon });
@@ -296,7 +296,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await consumer.close();
   });
 
-  it("go on in the next session", async () => {
+  it("continue in the next session", async () => {
     const short = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const queue = new DelayQueue(short, path, { lockPath });
     const consumer = await queue.consume(note);
@@ -314,7 +314,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     await consumer.ended;
   });
 
-  it("make their nodes again that someone removed", async () => {
+  it("create their nodes again if they were deleted", async () => {
     const queue = new Queue(zk, path, { lockPath });
     const consumer = await queue.consume(note);
     await queue.put("a");
@@ -327,7 +327,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
   });
 
   it.each(["without", "with"])(
-    "%s a lock path, take back what was stopped, and do not count it as failed",
+    "%s a lock path, take back a stopped item, and do not count it as failed",
     async (locked) => {
       const queue = new Queue(zk, path, locked === "with" ? { lockPath } : {});
       const stop = new AbortController();
@@ -353,7 +353,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     },
   );
 
-  it("end with their client, and by their signal", async () => {
+  it("end with their client, and by their abort signal", async () => {
     const queue = new Queue(zk, path, { lockPath });
     const stop = new AbortController();
     let aborted = false;

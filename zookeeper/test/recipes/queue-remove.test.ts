@@ -18,7 +18,7 @@ describe.each(["without", "with"])(`items removed by their id, %s a lock path, o
 
   const options = () => (locked === "with" ? { lockPath: `${path}-locks` } : {});
 
-  it("all of that id, and no other", async () => {
+  it("all items with that id, and no others", async () => {
     const queue = new Queue(zk, path, options());
     expect(await queue.remove("a")).toBe(0);
     await queue.putAll(["1", "2"], { id: "a/b" });
@@ -36,7 +36,7 @@ describe.each(["without", "with"])(`items removed by their id, %s a lock path, o
     await expect(queue.remove("b")).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  it("also one that failed and waits for its next attempt, at a consumer too", async () => {
+  it("also an item that failed and waits for its next attempt, even at a consumer", async () => {
     const queue = new Queue(zk, path, options());
     await queue.put("bad", { id: "a" });
     let failures = 0;
@@ -56,7 +56,7 @@ describe.each(["without", "with"])(`items removed by their id, %s a lock path, o
     await queue.close();
   });
 
-  it("not one that a consumer works on", async () => {
+  it("not an item that a consumer processes", async () => {
     const queue = new Queue(zk, path, options());
     await queue.put("slow", { id: "a" });
     let begun = 0;
@@ -75,7 +75,7 @@ describe.each(["without", "with"])(`items removed by their id, %s a lock path, o
     await queue.close();
   });
 
-  it("once, where the answer is lost: whether it was removed or consumed is then unknown", async () => {
+  it("once if the answer is lost; whether it was removed or consumed is then unknown", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
     const queue = new Queue(await clients.connect({}, proxy.address), path, options());
     await queue.put("1", { id: "a" });

@@ -40,7 +40,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
     const javaLocks = () => lockPath() ?? "-";
     const options = () => ({ lockPath: lockPath() });
 
-    it("queue: Java puts, we consume", async () => {
+    it("queue: Java puts, this client consumes", async () => {
       const producer = await java.make("queue", path, javaLocks(), "produces");
       await producer.do("start");
       for (const text of ["a", "ö"]) await producer.do("put", text);
@@ -55,7 +55,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await Promise.all([queue.close(), producer.do("close")]);
     });
 
-    it("queue: we put, Java consumes", async () => {
+    it("queue: this client puts, Java consumes", async () => {
       const queue = new Queue(zk, path, options());
       await queue.put("a");
       await queue.putAll(["ö", "c"]);
@@ -67,7 +67,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await consumer.do("close");
     });
 
-    it("queue with ids: both directions, and each removes an item of the other", async () => {
+    it("queue with ids: both directions, and each side removes an item of the other", async () => {
       const producer = await java.make("idQueue", path, javaLocks(), "produces");
       await producer.do("start");
       await producer.do("put", "from Java", "id-1");
@@ -93,7 +93,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await Promise.all([producer.do("close"), consumer.do("close")]);
     });
 
-    it("priority queue: Java puts, we consume", async () => {
+    it("priority queue: Java puts, this client consumes", async () => {
       const producer = await java.make("priorityQueue", path, javaLocks(), "produces");
       await producer.do("start");
       for (const priority of [5, -7, 0, 2_147_483_647]) await producer.do("put", String(priority), priority);
@@ -105,7 +105,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await Promise.all([queue.close(), producer.do("close")]);
     });
 
-    it("priority queue: we put, Java consumes", async () => {
+    it("priority queue: this client puts, Java consumes", async () => {
       const queue = new PriorityQueue(zk, path, options());
       for (const priority of [5, -7, 0, 2_147_483_647]) await queue.put(String(priority), { priority });
       const consumer = await java.make("priorityQueue", path, javaLocks(), "consumes");
@@ -114,7 +114,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await consumer.do("close");
     });
 
-    it("delay queue: Java puts, we consume", async () => {
+    it("delay queue: Java puts, this client consumes", async () => {
       const producer = await java.make("delayQueue", path, javaLocks(), "produces");
       await producer.do("start");
       const queue = new DelayQueue(zk, path, options());
@@ -134,7 +134,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await Promise.all([queue.close(), producer.do("close")]);
     });
 
-    it("delay queue: we put, Java consumes", async () => {
+    it("delay queue: this client puts, Java consumes", async () => {
       const queue = new DelayQueue(zk, path, options());
       const consumer = await java.make("delayQueue", path, javaLocks(), "consumes");
       await consumer.do("start");
@@ -171,7 +171,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
   describe("with a lock path", () => {
     const locks = () => `${path}-locks`;
 
-    it("what Java fails and sends back without its time, we run at once", async () => {
+    it("an item that Java fails and returns without its time is run at once", async () => {
       const queue = new DelayQueue(zk, path, { lockPath: locks() });
       const consumer = await java.make("delayQueue", path, locks(), "consumes");
       await consumer.do("fail", 1_000_000);
@@ -186,7 +186,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await Promise.all([queue.close(), consumer.do("close")]);
     });
 
-    it("what we fail goes back with its time, and Java waits for it", async () => {
+    it("an item that fails here is returned with its time, and Java waits for that time", async () => {
       const queue = new DelayQueue(zk, path, { lockPath: locks() });
       let retryAtMs = 0;
       const ours = await queue.consume(
@@ -211,7 +211,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
     });
 
     it.each(["queue", "delayQueue"] as const)(
-      "%s: Java is killed with an item in hand, and we run it",
+      "%s: Java is killed while it holds an item, and this client runs it",
       async (kind) => {
         const victim = await startJava(sharedServer(), { sessionTimeout: 6_000 });
         const consumer = await victim.make(kind, path, locks(), "consumes");
@@ -238,7 +238,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
   });
 
   it.each(["queue", "delayQueue"] as const)(
-    "%s: we are killed with an item in hand, and Java runs it",
+    "%s: this client is killed while it holds an item, and Java runs it",
     async (kind) => {
       const lockPath = `${path}-locks`;
       const queue = kind === "queue" ? new Queue(zk, path, { lockPath }) : new DelayQueue(zk, path, { lockPath });

@@ -42,7 +42,7 @@ describe(`queues on ${serverTitle()}`, () => {
   describe.each(["without", "with"])("%s a lock path", (locked) => {
     const options = () => (locked === "with" ? { lockPath: `${path}-locks` } : {});
 
-    it("consume in the order of putting, one after the other", async () => {
+    it("consume in the order of puts, one item after the other", async () => {
       const queue = new Queue(zk, path, options());
       for (const text of ["a", "b", "c"]) await queue.put(text);
       expect(await names()).toEqual(["queue-0000000000", "queue-0000000001", "queue-0000000002"]);
@@ -67,7 +67,7 @@ describe(`queues on ${serverTitle()}`, () => {
       expect(notes.failures).toEqual([]);
     });
 
-    it("take the lowest priority first", async () => {
+    it("deliver the lowest priority number first", async () => {
       const queue = new PriorityQueue(zk, path, options());
       for (const priority of [7, -3, 0, 2 ** 31 - 1, -(2 ** 31), 7]) await queue.put(String(priority), { priority });
       await queue.consume(notes.handler, notes.options);
@@ -77,7 +77,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("deliver at their time and not before", async () => {
+    it("deliver items at their time and not earlier", async () => {
       const queue = new DelayQueue(zk, path, options());
       const late: number[] = [];
       const now = Date.now();
@@ -94,7 +94,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await expect(queue.put("x", { at: 0 })).rejects.toMatchObject({ code: "CLOSED", path });
     });
 
-    it("bring a failed item back with what it had, and put it aside in the end", async () => {
+    it("return a failed item with its data, and finally set it aside", async () => {
       const queue = new DelayQueue(zk, path, options());
       const at = Date.now();
       await queue.put("bad", { at });
@@ -127,7 +127,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await Promise.all([queue.close(), aside.close()]);
     });
 
-    it("hold a failed item back, and let the others pass", async () => {
+    it("delay a failed item, and deliver other items meanwhile", async () => {
       const queue = new PriorityQueue(zk, path, options());
       await queue.put("bad", { priority: 1 });
       await queue.put("good", { priority: 2 });
@@ -149,7 +149,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("repeat of several items in a node only those that are not done", async () => {
+    it("repeat only the unfinished ones of several items in a node", async () => {
       const queue = new Queue(zk, path, options());
       await queue.putAll(["a", "b", "c"], { id: "x" });
       await queue.consume((item) => {
@@ -162,7 +162,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("put aside what is none of theirs, and leave alone what is not in their names", async () => {
+    it("set aside nodes that are not items, and ignore nodes with other names", async () => {
       const queue = new Queue(zk, path, options());
       await queue.put("a");
       await zk.create(`${path}/queue-`, "not an item", { sequential: true });
@@ -177,7 +177,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("give each item to one of several consumers, each of which gets some", async () => {
+    it("give each item to one of several consumers, and each consumer gets some", async () => {
       const count = 600;
       const takers: Notes[] = [];
       for (let i = 0; i < 3; i++) {
@@ -205,7 +205,7 @@ describe(`queues on ${serverTitle()}`, () => {
       }
     });
 
-    it("give back on closing what has not begun", async () => {
+    it("return items that were not begun when closing", async () => {
       const queue = new DelayQueue(zk, path, options());
       const release: (() => void)[] = [];
       const consumer = await queue.consume(
@@ -235,7 +235,7 @@ describe(`queues on ${serverTitle()}`, () => {
   describe("with a lock path", () => {
     const options = () => ({ lockPath: `${path}-locks` });
 
-    it("locks ahead of the time, where Java looks for the lock", async () => {
+    it("lock before the due time, at the place where Java looks for the lock", async () => {
       const queue = new DelayQueue(zk, path, options());
       await queue.consume(notes.handler, { claimAheadMs: 60_000 });
       const at = Date.now() + 5_000; // the check below comes earlier, even on a busy machine
@@ -247,7 +247,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("passes an item on when its consumer's session ends, tells the handler, and counts the attempt", async () => {
+    it("pass an item on if its consumer's session ends, abort the handler, and count the attempt", async () => {
       await using proxy = await ZooKeeperProxy.before(sharedServer());
       const first = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
       let runs = 0;
@@ -276,7 +276,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await Promise.all([slow.close(), queue.close()]);
     });
 
-    it("keeps two consumers of one client apart", async () => {
+    it("never give one item to both of two consumers of one client", async () => {
       const count = 200;
       const queue = new DelayQueue(zk, path, options());
       const both = [new Notes(), new Notes()];
@@ -289,7 +289,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("finds out an item that no attempt survives", async () => {
+    it("detect an item that kills its consumer at each attempt", async () => {
       const queue = new Queue(zk, path, options());
       const name = await queue.put("deadly");
       // This is the state that a consumer would leave that died during each of five attempts.
@@ -303,7 +303,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.close();
     });
 
-    it("waits for a lock's end without asking again and again", async () => {
+    it("wait for a lock's end without polling", async () => {
       const queue = new Queue(zk, path, options());
       await zk.create(`${path}-locks`);
       const lock = `${path}-locks/${await queue.put("a")}`;

@@ -23,7 +23,7 @@ describe(`read-write lock on ${serverTitle()}`, () => {
   const inLine = (count: number) =>
     until(`${count} are in line`, async () => (await zk.children(path)).names.length === count);
 
-  it("has many readers or one writer, in line's order", async () => {
+  it("has many readers or one writer, in line order", async () => {
     const told: string[] = [];
     const readers = [await lock.read.acquire(), await other.read.acquire()];
     expect(readers[0]?.path).toMatch(/-__READ__0000000000$/);
@@ -67,7 +67,7 @@ describe(`read-write lock on ${serverTitle()}`, () => {
     expect((await writing).held).toBe(true);
   });
 
-  it("lets a writer go on as a reader, beside other readers", async () => {
+  it("lets a writer continue as a reader, beside other readers", async () => {
     const owner = "me";
     const writer = await lock.write.acquire({ owner });
     const again = await lock.write.acquire({ owner });
@@ -85,7 +85,7 @@ describe(`read-write lock on ${serverTitle()}`, () => {
     await reader.release();
   });
 
-  it("lets no waiting writer in beside a writer that went on as a reader", async () => {
+  it("admits no waiting writer beside a writer that continued as a reader", async () => {
     const owner = "me";
     for (const end of ["release", "lost"]) {
       const writer = await lock.write.acquire({ owner });

@@ -20,7 +20,7 @@ describe(`semaphore on ${serverTitle()}`, () => {
   const nodes = (semaphore: Semaphore, count: number) =>
     until(`there are ${count} nodes`, async () => (await semaphore.participants()).length === count);
 
-  it("never gives more leases than there are", async () => {
+  it("never gives more leases than its maximum", async () => {
     const semaphores = [new Semaphore(zk, path, 3), new Semaphore(await clients.connect(), path, 3)];
     let held = 0;
     let most = 0;
@@ -41,7 +41,7 @@ describe(`semaphore on ${serverTitle()}`, () => {
     expect(await namesUnder(zk, `${path}/locks`)).toEqual([]);
   });
 
-  it("lays its nodes as Curator does", async () => {
+  it("creates its nodes as Curator does", async () => {
     const semaphore = new Semaphore(zk, path, 1, { data: "me" });
     const lease = await semaphore.acquire();
     expect(lease.path).toMatch(new RegExp(`^${path}/leases/_c_[0-9a-f-]{36}-lease-0000000000$`));
@@ -51,7 +51,7 @@ describe(`semaphore on ${serverTitle()}`, () => {
     await expect(lease.release()).rejects.toMatchObject({ code: "NOT_HELD", path: lease.path });
   });
 
-  it("gives several at once, or none", async () => {
+  it("gives several leases at once, or none", async () => {
     const semaphore = new Semaphore(zk, path, 3);
     const other = new Semaphore(await clients.connect(), path, 3);
     const two = await semaphore.acquireMany(2);
@@ -93,7 +93,7 @@ describe(`semaphore on ${serverTitle()}`, () => {
     await count.close();
   });
 
-  it("takes back what gives up, and what is lost", async () => {
+  it("frees aborted and lost leases", async () => {
     const semaphore = new Semaphore(zk, path, 1);
     const lease = await semaphore.acquire();
     const abort = new AbortController();
@@ -119,7 +119,7 @@ describe(`semaphore on ${serverTitle()}`, () => {
     expect((await next).held).toBe(true);
   });
 
-  it("puts a waiter whose node somebody deletes at the end again", async () => {
+  it("puts a waiter whose node was deleted at the end of the line", async () => {
     const semaphore = new Semaphore(zk, path, 1);
     const lease = await semaphore.acquire();
     const waiting = semaphore.acquire();

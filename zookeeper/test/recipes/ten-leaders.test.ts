@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => ensemble?.stop());
 
-it("ten clients on three servers: each leads exactly once, and then again and again", async () => {
+it("ten clients on three servers: each leads exactly once, and then repeatedly", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [program, ensemble.connectString()], {
     timeout: 100_000,
   });

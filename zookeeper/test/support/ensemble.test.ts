@@ -33,7 +33,7 @@ it(`starts, freezes, kills, restarts and wipes ${serverTitle()}`, async () => {
   expect(await server.ephemerals()).toEqual(new Map());
 });
 
-it("cuts a server off from its clients, and stops it in an orderly way", async () => {
+it("cuts a server off from its clients, and shuts it down cleanly", async () => {
   await using ensemble = await Ensemble.start({ servers: 3, partitions: true });
   const [server] = ensemble.servers;
   const zk = await connectClient(server!.address, { sessionTimeoutMs: 6_000 });
@@ -53,14 +53,14 @@ it("cuts a server off from its clients, and stops it in an orderly way", async (
   expect([server!.alive, server!.frozen]).toEqual([false, false]);
 });
 
-it("names what is missing", async () => {
+it("reports missing options and files", async () => {
   await using ensemble = await Ensemble.start();
   expect(() => ensemble.server.partition()).toThrow("partitions");
   await expect(Ensemble.start({ jars: "/nowhere/zookeeper.jar" })).rejects.toThrow("ended before it was ready");
   await expect(Ensemble.start({ java: "/nowhere/java" })).rejects.toThrow("spawn /nowhere/java ENOENT");
 });
 
-it("finds Java and ZooKeeper where the variables name none", () => {
+it("finds Java and ZooKeeper if no variable names them", () => {
   const script = `
     import { findJars, findJava } from ${JSON.stringify(new URL("../../src/testing/find.mjs", import.meta.url).href)};
     console.log(JSON.stringify([findJava("java"), findJars()]));
@@ -78,7 +78,7 @@ it("finds Java and ZooKeeper where the variables name none", () => {
   expect(ask({ PATH: given.java })[0]).toBe(given.java);
 });
 
-it("an ensemble elects another leader when its own is killed or hung", async () => {
+it("an ensemble elects another leader if its leader is killed or hangs", async () => {
   await using ensemble = await Ensemble.start({ servers: 3 });
   const first = await ensemble.leader();
   expect(await ensemble.followers()).toHaveLength(2);
@@ -93,7 +93,7 @@ it("an ensemble elects another leader when its own is killed or hung", async () 
   await ensemble.ready();
 });
 
-it("speaks TLS to those whom its authority knows", async () => {
+it("accepts TLS from clients that its authority certified", async () => {
   await using ensemble = await Ensemble.start({ tls: true });
   const { tls, server } = ensemble;
   if (tls === undefined) throw new Error("started without TLS");
@@ -115,7 +115,7 @@ it("speaks TLS to those whom its authority knows", async () => {
   await expect(ask(tls.authority.issue("late", { until: new Date("2021-01-01T00:00:00Z") }))).rejects.toThrow();
 });
 
-it("leaves nothing when the test process is killed, not even a stopped server", async () => {
+it("leaves no process when the test process is killed, not even a stopped server", async () => {
   const script = `
     import { spawn, spawnSync } from "node:child_process";
     import { mkdtempSync } from "node:fs";

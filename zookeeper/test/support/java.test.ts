@@ -213,7 +213,7 @@ describe("Curator's recipes in two processes", () => {
 });
 
 describe("a Java process", () => {
-  it("hands over when it is killed, and says so", async () => {
+  it("hands over when it is killed, and that is reported", async () => {
     const path = ownPath("killed");
     const victim = await startJava(sharedServer(), { sessionTimeout: 6_000 });
     await using heir = await startJava(sharedServer());
@@ -230,7 +230,7 @@ describe("a Java process", () => {
     await expect(heir.client.do("get", `${path}/none`)).rejects.toMatchObject({ exception: "NoNodeException" });
   });
 
-  it("speaks TLS, SASL and digest to a server that asks for them", async () => {
+  it("uses TLS, SASL and digest with a server that requires them", async () => {
     const users = { bob: "b secret" };
     await using ensemble = await Ensemble.start({ tls: true, sasl: { users }, superPassword: "s" });
     await using java = await startJava(ensemble.secureConnectString(), {
@@ -244,7 +244,7 @@ describe("a Java process", () => {
     expect(ensemble.server.log()).toMatch(/Successfully authenticated client: authenticationID=bob/);
   });
 
-  it("is turned away without a login where one is required", async () => {
+  it("is refused without a login if one is required", async () => {
     const sasl = { users: { bob: 'quo"ted' }, required: true };
     await using ensemble = await Ensemble.start({ sasl });
     await using bob = await startJava(ensemble.connectString(), { properties: ensemble.javaLogin("bob") });

@@ -17,14 +17,14 @@ afterEach(async () => {
   await proxy.close();
 });
 
-it("passes frames on, and counts requests by kind", async () => {
+it("forwards frames, and counts requests by kind", async () => {
   await client.exists();
   const next = proxy.next(op.exists);
   await Promise.all([client.exists(), client.exists(), next]);
   expect([proxy.requests(op.exists), proxy.requests(op.create), proxy.accepted, proxy.open]).toEqual([3, 0, 1, 1]);
 });
 
-it.each(["both", "toServer", "toClient"] as const)("holds back what goes %s while paused", async (direction) => {
+it.each(["both", "toServer", "toClient"] as const)("holds back data %s while paused", async (direction) => {
   proxy.pause(direction);
   let came = false;
   const reply = client.exists().then(() => {
@@ -39,7 +39,7 @@ it.each(["both", "toServer", "toClient"] as const)("holds back what goes %s whil
   await reply;
 });
 
-it("keeps a connection's end back while paused", async () => {
+it("holds back a connection's end while paused", async () => {
   proxy.pause("toClient");
   client.send(op.closeSession);
   await proxy.next(op.closeSession);
@@ -62,7 +62,7 @@ it("delays and throttles", async () => {
   expect(performance.now() - throttled).toBeGreaterThanOrEqual(100);
 });
 
-it("swallows one reply and resets, or says nothing more about it", async () => {
+it("swallows one reply, and then resets the connection or stays silent", async () => {
   const silent = proxy.swallowReply(op.exists, "silence");
   client.send(op.exists);
   await silent;
@@ -74,14 +74,14 @@ it("swallows one reply and resets, or says nothing more about it", async () => {
   expect(client.received).toBe(1);
 });
 
-it("cuts a reply in its middle", async () => {
+it("cuts a reply in the middle", async () => {
   const cut = proxy.swallowReply(op.exists, { bytes: 10 });
   client.send(op.exists);
   await Promise.all([cut, client.end]);
   expect(client.leftover).toBe(10);
 });
 
-it("passes nothing behind a cut reply, also when the next reply came with it", async () => {
+it("forwards nothing after a cut reply, even if the next reply came with it", async () => {
   // The server answers the handshake, and then two requests in one write.
   const server = createServer((socket) => {
     socket.on("error", () => undefined); // the proxy resets the connection
@@ -116,7 +116,7 @@ function replyTo(xid: number): Buffer {
   return reply;
 }
 
-it("resets and refuses, and accepts again", async () => {
+it("resets and refuses connections, and accepts them again", async () => {
   proxy.refuse();
   await client.end;
   await expect(BareClient.connect(proxy.address)).rejects.toThrow();

@@ -8,7 +8,7 @@ const iso = (typed: string, zone: string, side: "next" | "last" = "last") => {
 };
 
 describe("a time field's text", () => {
-  test("is of the zone that was chosen, whatever the machine's is", () => {
+  test("is in the chosen time zone, whatever the machine's zone is", () => {
     for (const [zone, text] of [
       ["UTC", "2026-07-01 12:00"],
       ["Europe/Berlin", "2026-07-01 14:00"],
@@ -20,12 +20,12 @@ describe("a time field's text", () => {
     }
   });
 
-  test("is the first of two where clocks go back, and moved by the gap in a gap", () => {
+  test("means the first of two equal local times, and is shifted forward if the local time does not exist", () => {
     expect(iso("2026-10-25 02:30", "Europe/Berlin")).toBe("2026-10-25T00:30:00.000Z");
     expect(iso("2026-03-29T02:30", "Europe/Berlin")).toBe("2026-03-29T01:30:00.000Z");
   });
 
-  test("may be a day, a time of day, or an instant as a log has it", () => {
+  test("may be a day, a time of day, or a timestamp copied from a log", () => {
     expect(iso("2026-06-30", "Asia/Tokyo")).toBe("2026-06-29T15:00:00.000Z");
     expect(iso("2026-06-30T23:59:30.250Z", "Asia/Tokyo")).toBe("2026-06-30T23:59:30.250Z");
     expect(iso("2026-06-30T23:59:30+02:00", "Asia/Tokyo")).toBe("2026-06-30T21:59:30.000Z");
@@ -46,7 +46,7 @@ describe("a time field's text", () => {
     "2026-07-01 12:75",
     "25:00",
     "0002-10-25 02:30",
-  ])("is no time: %j", (typed) => {
+  ])("is refused if it is not a time: %j", (typed) => {
     expect(iso(typed, "Europe/Berlin")).toBeUndefined();
   });
 });

@@ -6,14 +6,14 @@ const held = (before: string, now: string, more = false) => {
   return [rows.join(""), news, [...gone].join("")];
 };
 
-test("rows stay where they are, whatever comes, goes or moves", () => {
+test("rows keep their places when rows are added, removed or moved", () => {
   expect(held("abc", "abc")).toEqual(["abc", 0, ""]);
   expect(held("abc", "xabyc")).toEqual(["abc", 2, ""]);
   expect(held("abc", "cab")).toEqual(["abc", 0, ""]);
   expect(held("abc", "ac")).toEqual(["abc", 0, "b"]);
 });
 
-test("the next page follows; rows that new ones pushed off the page are not gone", () => {
+test("a further page is appended; rows that newer rows pushed off the page do not count as removed", () => {
   expect(held("abc", "abcde")).toEqual(["abcde", 0, ""]);
   expect(held("abc", "xabcd")).toEqual(["abcd", 1, ""]);
   expect(held("abc", "xya", true)).toEqual(["abc", 2, ""]);

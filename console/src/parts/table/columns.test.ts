@@ -10,7 +10,7 @@ const columns = [
 const ids = (width: number, choices: Record<string, boolean> = {}) =>
   fitting(columns, choices, width).map(({ id }) => id);
 
-test("columns that have no room are left out by rank, and chosen ones are not", () => {
+test("columns that do not fit are hidden by rank, except those that the user chose", () => {
   expect(ids(460)).toEqual(["name", "due", "node", "tries"]);
   expect(ids(459)).toEqual(["name", "due", "tries"]);
   expect(ids(300)).toEqual(["name", "due"]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sortedRows } from "./sorting.ts";
 
-test("rows are sorted by number or text, equal ones stay in order, and those without a value are last", () => {
+test("rows are sorted by number or text; equal rows keep their order, and rows without a value are last", () => {
   const rows = [
     { name: "task-10", ms: null },
     { name: "task-9", ms: 5 },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { differences } from "./differences.ts";
 
-test("what differs is told by its place, and nothing else", () => {
+test("each difference is listed with its path, and equal parts are not listed", () => {
   const was = { name: "a", schedule: { type: "cron", expression: "1 * * * *" }, gone: 1, same: [1, { a: 1 }] };
   const is = { name: "a", schedule: { type: "cron", expression: "2 * * * *" }, come: null, same: [1, { a: 1 }] };
   expect(differences(was, is)).toEqual([
@@ -13,7 +13,7 @@ test("what differs is told by its place, and nothing else", () => {
   expect(differences(null, { a: 1 })).toEqual([{ part: "", was: null, is: { a: 1 } }]);
 });
 
-test("of lists of plain values what went and what came is told", () => {
+test("for lists of plain values, the removed and the added values are listed", () => {
   expect(differences({ days: ["a", "b", "c"] }, { days: ["b", "c", "d"] })).toEqual([
     { part: "days", was: ["a"], is: ["d"] },
   ]);

@@ -3,7 +3,7 @@ import { bare, pieces } from "./ansi.ts";
 
 const texts = (text: string) => pieces(text).map((piece) => piece.text);
 
-test("colours what a terminal would, and drops what it would do besides", () => {
+test("applies the colour codes of a terminal, and drops all other escape sequences", () => {
   expect(pieces("a\u001b[31;1mred\u001b[0m b")).toEqual([
     { text: "a", colour: null, bold: false, faint: false, underlined: false },
     { text: "red", colour: 1, bold: true, faint: false, underlined: false },
@@ -14,15 +14,15 @@ test("colours what a terminal would, and drops what it would do besides", () => 
   expect(texts("\u001b]8;;javascript:alert(1)\u001b\\click\u001b]8;;\u001b\\")).toEqual(["click"]);
 });
 
-test("lets no text turn around", () => {
+test("replaces characters that reverse the text direction", () => {
   expect(texts("user\u202egnp.exe")).toEqual(["user\ufffdgnp.exe"]);
 });
 
-test("searches what is read", () => {
+test("gives the text without escape codes for searching", () => {
   expect(bare("a\u001b[31mb\u001b[0mc")).toBe("abc");
 });
 
-test("takes any text", () => {
+test("accepts any text", () => {
   for (const text of [
     "",
     "\u001b",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { lineText } from "./text.ts";
 
-test("a line of the file has its time, level and attempt, no colours, and its fields", () => {
+test("a line of the log file has its time, level, attempt and fields, and no colour codes", () => {
   const line = {
     id: "1(0,1)",
     at: "2026-11-28T12:00:00.250Z",

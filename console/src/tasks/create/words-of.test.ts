@@ -6,16 +6,16 @@ test.each([
   [`sh -c 'du -s /var | sort -n'`, ["sh", "-c", "du -s /var | sort -n"]],
   [`echo "a \\"b\\"" '' c\\ d`, ["echo", 'a "b"', "", "c d"]],
   ["  ", []],
-])("%s has words", (line, words) => {
+])("%s is split into words", (line, words) => {
   expect(wordsOf(line)).toEqual(words);
   expect(wordsOf(lineOf(words))).toEqual(words);
 });
 
-test("a quote that is not closed has no words", () => {
+test("a command line with an unclosed quote has no words", () => {
   expect(wordsOf("echo 'a b")).toBe(undefined);
 });
 
-test("a quote in a word is kept", () => {
+test("quotes within a word survive writing and reading it", () => {
   const words = ["echo", "it's", "$HOME", "a\\b"];
   expect(wordsOf(lineOf(words))).toEqual(words);
 });

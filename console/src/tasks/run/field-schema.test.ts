@@ -22,7 +22,7 @@ const root: Schema = {
 const kindOf = (schema: Schema) => fieldOf(schema, root).kind;
 
 describe("a form's fields", () => {
-  test("are what the schema says, also where it refers, or allows null", () => {
+  test("have the kinds that the schema defines, including references and nullable types", () => {
     const kinds = Object.entries(root.properties ?? {}).map(([name, schema]) => [name, kindOf(schema)]);
     expect(Object.fromEntries(kinds)).toEqual({
       ledger: "text",
@@ -37,7 +37,7 @@ describe("a form's fields", () => {
     expect(fieldOf(root.properties?.since as Schema, root)).toMatchObject({ format: "date" });
   });
 
-  test("come in the order of what is needed, then by name", () => {
+  test("are ordered with required fields first, then by name", () => {
     const field = fieldOf(root, root);
     expect(field.kind === "object" && field.properties.map(([name]) => name)).toEqual([
       "ledger",
@@ -51,7 +51,7 @@ describe("a form's fields", () => {
     ]);
   });
 
-  test("are JSON where nothing else can show them, and never without end", () => {
+  test("are JSON if no other field can show them, and recursive schemas end", () => {
     for (const schema of [
       { anyOf: [{ type: "string" }, { type: "number" }] },
       { type: "object" },
@@ -66,12 +66,12 @@ describe("a form's fields", () => {
     expect(JSON.stringify(firstValue(deep, deep)).length).toBeLessThan(200);
   });
 
-  test("begin with defaults, and with what must be there", () => {
+  test("start with their defaults and with required values", () => {
     expect(firstValue(root, root)).toEqual({ mode: "delta", version: 2, lines: [], dry: false });
     expect(firstValue(root.$defs?.line as Schema, root)).toEqual({ count: 1 });
   });
 
-  test("change their own place alone", () => {
+  test("change only their own part of the value", () => {
     const before = { a: 1, lines: [{ sku: "x" }], z: 2 };
     expect(placed(before, ["lines", 1, "sku"], "y")).toEqual({ a: 1, lines: [{ sku: "x" }, { sku: "y" }], z: 2 });
     expect(placed(before, ["a"], undefined)).toEqual({ lines: [{ sku: "x" }], z: 2 });

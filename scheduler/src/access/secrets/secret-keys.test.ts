@@ -7,7 +7,7 @@ import { makeSecretKey, SecretKeys } from "./secret-keys.ts";
 const place = { name: "bank", version: 3 };
 const value = 'open "sesame"\nline two of it';
 
-it("a value opens with its key, in its place, unchanged; and with nothing else", () => {
+it("a value opens only with its key, in its place, and unmodified", () => {
   const [one, two] = [makeSecretKey(), makeSecretKey()];
   const sealed = new SecretKeys([one]).seal(value, place);
   expect(new SecretKeys([two, one]).open(sealed, place)).toBe(value);
@@ -34,7 +34,7 @@ it("a value opens with its key, in its place, unchanged; and with nothing else",
     }
 });
 
-it("a data key is wrapped anew by the first key, and the value stays as it is sealed", () => {
+it("rewrapping encrypts the data key with the first key, and leaves the sealed value unchanged", () => {
   const [old, next] = [makeSecretKey(), makeSecretKey()];
   const sealed = new SecretKeys([old]).seal(value, place);
   const both = new SecretKeys([next, old]);
@@ -44,14 +44,14 @@ it("a data key is wrapped anew by the first key, and the value stays as it is se
   expect(() => new SecretKeys([]).seal(value, place)).toThrow(expect.objectContaining({ code: "SECRET_KEY_MISSING" }));
 });
 
-it("a key or a name that is none is refused, and a key is not told", () => {
+it("an invalid key or secret name is refused, and the error does not contain the key", () => {
   const wrong = () => new SecretKeys(["c2hvcnQ="]);
   expect(wrong).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   expect(wrong).not.toThrow(/c2hvcnQ/);
   expect(() => checkSecretName("{{x}}")).toThrow(expect.objectContaining({ code: "SECRET_INVALID" }));
 });
 
-it("a value that was handed out is taken out of texts, JSON and what cuts it, and nothing else is touched", () => {
+it("a secret that was handed out is redacted from texts, JSON and truncated output, and nothing else is changed", () => {
   const redactor = new Redactor();
   expect([redactor.text(value), redactor.json(null), redactor.active]).toEqual([value, null, false]);
   redactor.add("bank", value);
@@ -77,13 +77,13 @@ it("a value that was handed out is taken out of texts, JSON and what cuts it, an
   expect(told).toEqual([[{ error: "no [secret bank]", run: 3, more: { pin: "[secret pin]" } }, "[secret pin]"]]);
 });
 
-it("a thousand values are remembered, and the oldest leaves for the next", () => {
+it("at most a thousand secrets are remembered; the next one evicts the oldest", () => {
   const redactor = new Redactor();
   for (let n = 0; n <= 1_000; n++) redactor.add(`s${n}`, `value number ${n}.`);
   expect(redactor.text("value number 0., value number 1000.")).toBe("value number 0., [secret s1000]");
 });
 
-it("the secrets that were used last stay redacted, however early they were used first", () => {
+it("the most recently used secrets stay redacted, whenever they were first used", () => {
   const redactor = new Redactor();
   redactor.add("often", "used in each run");
   for (let n = 1; n < limits.secretsRemembered; n++) redactor.add(`once-${n}`, `value number ${n} of many`);

@@ -53,7 +53,7 @@ describe("settings", () => {
     }
   });
 
-  it("come from flags, else the environment, else the file, else they are the defaults", async () => {
+  it("come from flags, then the environment, then the file, then the defaults", async () => {
     file("schema: of_file\nconcurrency: 7\nstore: postgres://me:secret@file.example/app\nretention: 2d\n");
     const { code, of, goes } = await check(
       { CARILLON_SCHEMA: "of_variable", CARILLON_HORIZON: "1m", CARILLON_LABELS: "zone=eu-1" },
@@ -73,7 +73,7 @@ describe("settings", () => {
     expect(goes).toEqual({ to: "a store", from: "store of carillon.config.yaml" });
   });
 
-  it("are given to a node beneath what its file of tasks and its flags say", async () => {
+  it("from the file apply to a node unless its task file or its flags override them", async () => {
     file(
       "schema: of_file\nconcurrency: 7\nlisten: 127.0.0.1:7373\ncommands: { allow: [/bin/a] }\nlabels: { zone: eu-1 }\n",
     );
@@ -94,7 +94,7 @@ describe("settings", () => {
     expect(deciding(options, silentLog, { scheduler: false, worker: true })(given)).not.toHaveProperty("listen");
   });
 
-  it("are given to a worker by a server too, each that it has, and flags of no use to it are refused", async () => {
+  it("from the file also apply to a worker with --server; flags without effect there are refused", async () => {
     file("concurrency: 7\ndrain: 5s\nlabels: { zone: eu-1 }\nalarms: none.yaml\nlisten: 127.0.0.1:7373\n");
     const config = await readConfig(undefined, {});
     const options = {
@@ -132,7 +132,7 @@ describe("settings", () => {
       );
   });
 
-  it("show no secret", async () => {
+  it("are shown without secrets", async () => {
     file("store: env:BILLING\ncoordination: redis://:hush@r.example\nhttpTasks: { secret: hush }\n");
     const environment = { BILLING: "postgres://me:hush@db.example:5432/app", CARILLON_TOKEN: "hush" };
     const { stdout } = await inProcess(["config", "check"], { XDG_CONFIG_HOME: folder, ...environment });
@@ -159,7 +159,7 @@ describe("settings", () => {
     expect(set).not.toContain("hush");
   });
 
-  it("that are secret and stand in a file that others may read are told by the check and at each start", async () => {
+  it("with secrets in a file that other users may read are reported by the check and at each start", async () => {
     const decide = async () => {
       const { log, lines } = recordingLog();
       deciding({ file: await readConfig(undefined, {}) } as never, log, { scheduler: true, worker: true });
@@ -212,7 +212,7 @@ describe("settings", () => {
       "clientSecret",
     ],
   ] as const)(
-    "of %s have a file of their own, and its secrets are told in the same way where others may read it",
+    "for %s may be in a separate file, and its secrets are reported too if other users may read it",
     async (name, text, keys) => {
       const path = join(folder, "options.yaml");
       const decide = (options: object) => {
@@ -233,12 +233,12 @@ describe("settings", () => {
     },
   );
 
-  it("are each checked for themselves: in production too, a setting that is right is no problem for want of a store", async () => {
+  it("are checked one by one: also in production, valid settings without a store are no problem", async () => {
     file("concurrency: 3\nlisten: 127.0.0.1:7070\n");
     expect(codes(await check({ NODE_ENV: "production" }))).toEqual([]);
   });
 
-  it("are checked as a start checks them: keys and passwords in their files, and settings within settings", async () => {
+  it("are checked as at a start, including key files, password files and nested settings", async () => {
     const key = randomBytes(32).toString("base64");
     writeFileSync(join(folder, "keys"), `${key}\n`, { mode: 0o600 });
     expect(codes(await check({ CARILLON_SECRET_KEYS: `file:keys, ${key}` }))).toEqual([]);
@@ -273,7 +273,7 @@ describe("settings", () => {
     ]);
   });
 
-  it("that are wrong are told all at once, with what was meant", async () => {
+  it("that are wrong are all reported at once, with suggestions", async () => {
     file("schema: 'a b'\nconcurency: 3\ncommands: { alow: [x] }\nobserver: maybe\nhorizon: 1s\n");
     const told = await check({ CARILLON_LISTN: "1", CARILLON_CONCURRENCY: "many", CARILLON_SERVER: "nowhere" });
     expect(told.code).toBe(5);
@@ -290,7 +290,7 @@ describe("settings", () => {
     ]);
   });
 
-  it("are refused by every command where the file cannot be right", async () => {
+  it("are refused by every command if the file is invalid", async () => {
     const failed = async (...args: string[]) => {
       const { code, stderr } = await inProcess(["tasks", "list", ...args], { XDG_CONFIG_HOME: folder });
       return [code, stderr.split("\n")[0]];
@@ -318,13 +318,13 @@ describe("settings", () => {
     expect((await check()).of("schema")).toMatchObject({ value: "of_module", from: "carillon.config.ts" });
   });
 
-  it("name what was probably meant, and nothing where nothing is near", () => {
+  it("suggest the nearest name for a misspelt one, and no name if none is near", () => {
     expect(nearest("CARILLON_STOER", ["CARILLON_STORE", "CARILLON_SCHEMA"])).toBe("CARILLON_STORE");
     expect(nearest("zzzzzzzzzz", ["store", "schema"])).toBe("");
   });
 });
 
-describe("where commands go", () => {
+describe("the target of a command", () => {
   const of = (given: Partial<Parameters<typeof chosenReach>[0]>, environment: Record<string, string> = {}) => {
     const { kind, from } = chosenReach({ color: true, ...given }, { XDG_CONFIG_HOME: folder, ...environment });
     return [kind, from];
@@ -334,7 +334,7 @@ describe("where commands go", () => {
     profiles: { prod: { server: "https://a.example", token: "t", user: "u", tokenName: null, expires: null } },
   };
 
-  it("is what the nearest says", async () => {
+  it("is taken from the source with the highest precedence", async () => {
     const { writeProfiles } = await import("./profiles.ts");
     expect(of({})).toEqual(["store", null]);
     writeProfiles(profiles, { XDG_CONFIG_HOME: folder });
@@ -347,7 +347,7 @@ describe("where commands go", () => {
     expect(of({ profile: "prod" }, { CARILLON_SERVER: "https://c.example" })).toEqual(["server", "--profile"]);
   });
 
-  it("sends a profile's token to its own server alone, and none unencrypted", () => {
+  it("receives a profile's token only if it is that profile's server, and only over an encrypted connection", () => {
     const reach = (server: string, environment: Record<string, string> = {}) =>
       chosenReach({ color: true, server: [server] }, { XDG_CONFIG_HOME: folder, ...environment });
     expect(reach("https://a.example/")).toMatchObject({ token: "t" });

@@ -15,7 +15,7 @@ const given = fc.record({ message: text, fields, error: text, hint: text });
 /** Matches characters that would begin another line or control a terminal. */
 const foreign = /[\p{Cc}\u2028\u2029]/u;
 
-describe("what is logged makes one line, whatever it says", () => {
+describe("each log entry is one line, whatever it contains", () => {
   it("as JSON", () => {
     fc.assert(
       fc.property(given, ({ message, fields, error, hint }) => {
@@ -31,7 +31,7 @@ describe("what is logged makes one line, whatever it says", () => {
     );
   });
 
-  it("for people: one more for a hint", () => {
+  it("as text, with a second line for a hint", () => {
     fc.assert(
       fc.property(given, ({ message, fields, error, hint }) => {
         const written: string[] = [];
@@ -43,7 +43,7 @@ describe("what is logged makes one line, whatever it says", () => {
     );
   });
 
-  it("of a library without a log", () => {
+  it("in a library without a log", () => {
     const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     try {
       fc.assert(

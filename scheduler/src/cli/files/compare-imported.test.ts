@@ -40,7 +40,7 @@ describe("import --compare", () => {
     };
   };
 
-  it("fails where a task fires at another time than its source, and shows the time", () => {
+  it("fails if a task fires at other times than its source, and shows those times", () => {
     const { code, lines } = run([good, bad]);
     expect(code).toBe(1);
     expect(lines).toContain("bad: differs  0 9 1 1-11 *");
@@ -51,17 +51,17 @@ describe("import --compare", () => {
     expect(lines.at(-1)).toBe("1 with the same times, 1 that differ, 0 not compared");
   });
 
-  it("is fine where all are the same, and counts what has nothing to compare with", () => {
+  it("succeeds if all times agree, and counts the tasks without a source to compare", () => {
     const { code, lines } = run([good, unknown]);
     expect([code, lines.at(-1)]).toEqual([0, "1 with the same times, 0 that differ, 1 not compared"]);
   });
 
-  it("fails where something was not imported", () => {
+  it("fails if something was not imported", () => {
     const problem = { kind: "problem", source: "a", message: "m", hint: "h" } as const;
     expect(run([good], false, [problem]).code).toBe(1);
   });
 
-  it("tells what several sources have in common once, with five names", () => {
+  it("reports a remark that several sources share once, with five of their names", () => {
     const remark = (source: string) => ({ kind: "lost", source, message: "its queue", hint: "Set group." }) as const;
     const { told } = run([good], false, ["a", "b", "c", "d", "e", "f", "g"].map(remark));
     expect(told).toBe(
@@ -69,7 +69,7 @@ describe("import --compare", () => {
     );
   });
 
-  it("is one document for programs", () => {
+  it("writes a single document in JSON output", () => {
     const { code, objects } = run([bad], true);
     expect([code, objects]).toEqual([
       1,
@@ -77,7 +77,7 @@ describe("import --compare", () => {
     ]);
   });
 
-  it("is refused where the file goes to standard output as well", () => {
+  it("is refused if the task file also goes to standard output", () => {
     const terminal = new Heard({ json: false, colour: false });
     expect(() => compareImported("crontab", { tasks: [], remarks: [] }, nowMs, { output: "-" }, terminal)).toThrow(
       expect.objectContaining({ code: "USAGE" }),

@@ -19,7 +19,7 @@ const hintFor = (name: string, error: unknown) => {
 const withUrl = (text: string, name: string) =>
   Object.assign(new Error(text), { url: pathToFileURL(join(folder, name)).href });
 
-describe("what to do about a module that cannot be loaded", () => {
+describe("the hint for a module that cannot be loaded", () => {
   it.each([
     [
       "enum.ts",
@@ -58,12 +58,12 @@ describe("what to do about a module that cannot be loaded", () => {
     expect(hintFor(name, error)).toMatch(hint);
   });
 
-  it("does not take JavaScript that imports a name in vain for TypeScript", () => {
+  it("does not mistake JavaScript with a wrong import name for TypeScript", () => {
     const error = new SyntaxError("The requested module './mail.ts' does not provide an export named 'post'");
     expect(hintFor("plain.js", error)).not.toMatch(/TypeScript/);
   });
 
-  it("does not take any broken JavaScript for TypeScript", () => {
+  it("does not mistake broken JavaScript for TypeScript", () => {
     expect(hintFor("broken.js", new SyntaxError("Unexpected token '='"))).not.toMatch(/TypeScript/);
   });
 });

@@ -17,7 +17,7 @@ const task = {
 };
 
 describe("an edit", () => {
-  it("is made from the version that was shown, so that the server refuses it after another change", async () => {
+  it("is based on the version that was shown, so that the server refuses it after another change", async () => {
     const sent: [object, CallOptions][] = [];
     const api = {
       getTask: async () => task,

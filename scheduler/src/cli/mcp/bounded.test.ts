@@ -5,12 +5,12 @@ import { bounded } from "./bounded.ts";
 const sizeOf = (value: unknown) => JSON.stringify(value).length;
 
 describe("a bounded answer", () => {
-  it("is the answer itself when it is short", () => {
+  it("is unchanged if it is short", () => {
     const answer = { items: [{ run: 1, payload: { a: [1, "two"] }, error: null }], next: null };
     expect(bounded(answer)).toEqual({ answer, cut: [] });
   });
 
-  it("has long texts, values of users and lists cut, and names each place", () => {
+  it("has long texts, user values and lists truncated, and lists the path of each", () => {
     const answer = {
       run: 7,
       error: { message: "m".repeat(5_000), code: "X" },
@@ -24,7 +24,7 @@ describe("a bounded answer", () => {
     expect(short.attempts).toHaveLength(500);
   });
 
-  it("keeps every item of a page, and the position of the next one, however long their texts are", () => {
+  it("keeps every item of a page and the next cursor, however long the items' texts are", () => {
     const items = Array.from({ length: limits.mcpPageItems }, (_, n) => ({ id: n, message: "x".repeat(16_000) }));
     const { answer, cut } = bounded({ items, next: "n".repeat(7_500), tail: "t".repeat(8_000) });
     expect(answer.items).toHaveLength(items.length);
@@ -33,7 +33,7 @@ describe("a bounded answer", () => {
     expect(sizeOf(answer)).toBeLessThanOrEqual(limits.mcpAnswerCharacters);
   });
 
-  it("cuts parts of a definition as values", () => {
+  it("truncates parts of a definition as values", () => {
     const { answer, cut } = bounded({ definition: { name: "a", payloadSchema: { enum: ["e".repeat(20_000)] } } });
     expect(cut).toEqual(["definition.payloadSchema"]);
     expect(answer.definition).toMatchObject({ name: "a", payloadSchema: { cut: true } });

@@ -19,19 +19,19 @@ const refused = (why: RegExp) =>
   expect.objectContaining({ code: "CONFIRMATION_REFUSED", path: "confirm", message: expect.stringMatching(why) });
 
 describe("a confirmation", () => {
-  it("holds for its act and state, whatever the order of the arguments", () => {
+  it("is valid for its action and state, whatever the order of the arguments", () => {
     const { token, expiresMs } = confirmations.issue("cancel_run", given, { state: "ready", attempt: 1 });
     expect(expiresMs).toBe(1_000 + limits.confirmationMs);
     confirmations.use(token, "cancel_run", { reason: "why", run: 7 })({ attempt: 1, state: "ready" });
   });
 
-  it("holds once", () => {
+  it("is valid once", () => {
     const { token } = confirmations.issue("cancel_run", given, {});
     confirmations.use(token, "cancel_run", given)({});
     expect(caught(() => confirmations.use(token, "cancel_run", given))).toEqual(refused(/used already/));
   });
 
-  it("holds for no other tool or arguments, and not afterwards either", () => {
+  it("is invalid for another tool or other arguments, and is used up by such an attempt", () => {
     for (const [tool, other] of [
       ["retry_run", given],
       ["cancel_run", { run: 8, reason: "why" }],
@@ -43,19 +43,19 @@ describe("a confirmation", () => {
     }
   });
 
-  it("holds for no other state", () => {
+  it("is invalid once the state has changed", () => {
     const { token } = confirmations.issue("cancel_run", given, { state: "ready" });
     const check = confirmations.use(token, "cancel_run", given);
     expect(caught(() => check({ state: "claimed" }))).toEqual(refused(/no longer the one/));
   });
 
-  it("holds for a time", () => {
+  it("expires", () => {
     const { token } = confirmations.issue("cancel_run", given, {});
     nowMs += limits.confirmationMs;
     expect(caught(() => confirmations.use(token, "cancel_run", given))).toEqual(refused(/too old/));
   });
 
-  it("gives way to newer ones", () => {
+  it("is evicted by newer confirmations", () => {
     const first = confirmations.issue("cancel_run", given, {});
     for (let n = 0; n < limits.confirmations; n++) confirmations.issue("cancel_run", { run: n }, {});
     expect(caught(() => confirmations.use(first.token, "cancel_run", given))).toEqual(refused(/unknown/));

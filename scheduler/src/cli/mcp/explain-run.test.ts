@@ -90,7 +90,7 @@ it("documents every code", () => {
   expect([...new Set([...made, "skipped", "cancelled"])].sort()).toEqual(listed.sort());
 });
 
-describe("the reasons of a run that waits", () => {
+describe("the reasons for a waiting run", () => {
   const group = { name: "default", tasks: 1, workers: 1, limit: 4, claimed: 4, waiting: 9, changed: null };
 
   it.each<[string, Partial<Facts>, string[]]>([
@@ -127,13 +127,13 @@ describe("the reasons of a run that waits", () => {
     expect(codes(given)).toEqual(expected);
   });
 
-  it("counts a schedule's handler as that of its task", () => {
+  it("treats the handler of a schedule as that of its task", () => {
     const scheduled = task({}, { name: "order:weekly", of: "order" });
     expect(codes({ task: scheduled, workers: [worker({ tasks: ["order"] })] })).toEqual(["claimable"]);
   });
 });
 
-describe("the reasons of a run that a worker has", () => {
+describe("the reasons for a claimed run", () => {
   const claimed = { state: "claimed", claimed: after(0), node: "w1", fence: 1 } as const;
 
   it.each<[string, Partial<Facts>, string[]]>([
@@ -160,20 +160,20 @@ describe("the reasons of a run that a worker has", () => {
   });
 });
 
-describe("the reasons of a run that has ended", () => {
+describe("the reasons for an ended run", () => {
   const ended = { state: "succeeded", claimed: after(0), started: after(5), ended: after(900) } as const;
 
-  it("are none when it was on time", () => {
+  it("are empty if the run was on time", () => {
     expect(codes({ run: run(ended) })).toEqual([]);
   });
 
-  it("tell a late plan from a late claim", () => {
+  it("distinguish late planning from a late claim", () => {
     const late = { created: after(30_000), claimed: after(30_500), started: after(30_600), ended: after(31_000) };
     expect(codes({ run: run({ ...ended, ...late }) })).toEqual(["planned-late"]);
     expect(codes({ run: run({ ...ended, ...late, source: "enqueue" }) })).toEqual([]);
   });
 
-  it("have the error with what its code means, the attempts and the dead letter", () => {
+  it("contain the error with the meaning of its code, the attempts and the dead letter", () => {
     const failed = run({
       ...ended,
       state: "failed",
@@ -201,7 +201,7 @@ describe("the reasons of a run that has ended", () => {
     });
   });
 
-  it.each(["skipped", "cancelled"] as const)("name that it was %s", (state) => {
+  it.each(["skipped", "cancelled"] as const)("contain that the run was %s", (state) => {
     expect(codes({ run: run({ ...ended, state }) })).toEqual([state]);
   });
 });

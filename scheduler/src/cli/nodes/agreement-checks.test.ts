@@ -59,21 +59,21 @@ const at = (serviceId: string, clusterId = "mine"): CoordinationLook => ({
 });
 const witnessed = [member(1, "atlas", { witnessed: true }), member(2, "maria", { witnessed: true })];
 
-describe("doctor, on whether all belong together", () => {
-  it("finds nothing wrong where they do", () => {
+describe("doctor's checks that all members agree", () => {
+  it("find nothing wrong if the members agree", () => {
     expect(wrong({})).toEqual([]);
     expect(wrong({ members: [], coordination: null })).toEqual([]);
     expect(wrong({ members: witnessed, coordination: "s1" })).toEqual([]);
     expect(wrong({ members: witnessed, coordination: "s1" }, at("s1"))).toEqual([]);
   });
 
-  it("remarks on a service that asks for no password", () => {
+  it("remark on a coordination service without a password", () => {
     expect(wrong({ members: witnessed, coordination: "s1" }, { ...at("s1"), openToAll: true })).toEqual([
       "remark: coordination: ZooKeeper at zk:2181/a asks for no password: whoever reaches it can have healthy processes taken for dead",
     ]);
   });
 
-  it("knows another service, another cluster's and one that is not there", () => {
+  it("distinguish a different service, another cluster's service and an unreachable one", () => {
     expect(wrong({}, at("s1"))).toEqual([
       "problem: coordination: COORDINATION_DIFFERS: the cluster coordinates by the store alone, and this machine would by ZooKeeper at zk:2181/a",
     ]);
@@ -92,19 +92,19 @@ describe("doctor, on whether all belong together", () => {
     expect(wrong({}, { place: "", error })).toEqual(["problem: coordination: COORDINATION_UNREACHABLE: no answer"]);
   });
 
-  it("names those that do not reach the service", () => {
+  it("name members that do not reach the service", () => {
     expect(wrong({ members: [witnessed[0] as Member, member(2, "maria")], coordination: "s1" }, at("s1"))).toEqual([
       "remark: coordination: by ZooKeeper at zk:2181/a, but of 2 live members 1 rely on the store: maria",
     ]);
   });
 
-  it("names two processes under one name", () => {
+  it("name two processes that use the same node name", () => {
     expect(wrong({ sharedNames: [{ node: "twin", processes: ["pid 1 on a", "pid 2 on b"] }] })).toEqual([
       "problem: names: two processes take turns under one name: twin: pid 1 on a and pid 2 on b",
     ]);
   });
 
-  it("compares the settings of those that live", () => {
+  it("compare the settings of the live members", () => {
     const short = { settings: { ...settings, retentionMs: 86_400_000 } };
     expect(wrong({ members: [member(1, "atlas"), member(2, "maria", short)] })).toEqual([
       "problem: settings: SETTINGS_DIFFER: retention is 30d on atlas and 1d on maria",

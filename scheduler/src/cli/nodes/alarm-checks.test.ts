@@ -8,7 +8,7 @@ const one = (node: string, role: "node" | "worker", alarms: boolean, seenMs = no
 const found = (...members: Member[]) =>
   checkAlarms({ members, nowMs }).map(({ what, verdict, found }) => `${verdict} ${what}: ${found}`);
 
-test("doctor says where alarms are sent from, and where they are configured in vain", () => {
+test("doctor reports which processes send alarms, and where channels are configured without effect", () => {
   const [server, worker] = [one("a", "node", true), one("w", "worker", true)];
   expect(found(server, worker)).toEqual(["good alarm channels: every process that may lead has some"]);
   expect(found(server, one("b", "node", false))).toEqual(["remark alarm channels: none in b, which may lead"]);

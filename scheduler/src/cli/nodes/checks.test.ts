@@ -86,7 +86,7 @@ const wrongServer = (over: Partial<ServerFacts>) =>
     .map(({ what, verdict }) => [what, verdict]);
 
 describe("doctor", () => {
-  it("remarks on a store of another machine that is reached without TLS", () => {
+  it("remarks on a remote store that is reached without TLS", () => {
     expect(checkWay("postgres://me@db.example/app", {})).toMatchObject([
       {
         what: "store",
@@ -97,7 +97,7 @@ describe("doctor", () => {
     expect(checkWay("postgres://me@db.example/app?sslmode=verify-full", {})).toEqual([]);
   });
 
-  it("finds nothing wrong where all is well", () => {
+  it("finds nothing wrong with a healthy cluster", () => {
     const checks = [
       checkNode("20.19.0"),
       checkNode("24.1.0"),
@@ -108,7 +108,7 @@ describe("doctor", () => {
     expect(checks.every(({ found }) => found !== "")).toBe(true);
   });
 
-  it("names a server's full disk, and what is left of an embedded store's, with the URL that leads there", () => {
+  it("reports a server's full disk, and an embedded store's free space with its URL", () => {
     expect(wrongServer({ disk: "full" })).toEqual([["disk", "problem"]]);
     expect(wrongServer({ disk: null }), "it may not say").toEqual([]);
     const found = (mebibytes: number) =>
@@ -120,7 +120,7 @@ describe("doctor", () => {
     expect([found(900)[1]?.verdict, found(10)[1]?.verdict]).toEqual(["remark", "problem"]);
   });
 
-  it("remarks on snapshots that are minutes old, or where no time is known many transactions, and says how they end", () => {
+  it("remarks on snapshots that are minutes or, without a known age, many transactions old, and how to end them", () => {
     const young = { kind: "transaction", holder: "psql, pid 7", ms: 60_000, transactions: 900_000 } as const;
     const old = { ...young, holder: "pg_dump, pid 8", ms: 420_000 };
     const slot = { kind: "slot", holder: "replica_2", ms: null, transactions: 150_000 } as const;
@@ -133,7 +133,7 @@ describe("doctor", () => {
     expect(found(old, slot)?.advice).toMatch(/pg_terminate_backend.+pg_drop_replication_slot/);
   });
 
-  it("says what to do about everything that is not", () => {
+  it("gives advice for everything that is wrong", () => {
     const all = [
       checkNode("20.18.9"),
       ...checkServer(server({ versionNumber: 140_000, readOnly: true, migration: 0, clockOffsetMs: 60_000 }), "", "c"),
@@ -152,7 +152,7 @@ describe("doctor", () => {
     for (const { advice } of all) expect(advice).not.toBe("");
   });
 
-  it("knows old, new and missing schemas apart", () => {
+  it("distinguishes old, new and missing schemas", () => {
     expect(wrongServer({ migration: 0 })).toEqual([["schema", "problem"]]);
     expect(wrongServer({ migration: 3, serves: false })).toEqual([["schema", "problem"]]);
     expect(wrongServer({ migration: 3 })).toEqual([["schema", "remark"]]);
@@ -160,14 +160,14 @@ describe("doctor", () => {
     expect(wrongServer({ clockOffsetMs: -700 })).toEqual([["clock", "remark"]]);
   });
 
-  it("says how exact the clock's offset is when the store answers slowly", () => {
+  it("reports the error margin of the clock's offset if the store answers slowly", () => {
     const clock = (roundTripMs: number) =>
       checkServer(server({ clockOffsetMs: 6_000, roundTripMs }), "", "c").find(({ what }) => what === "clock")?.found;
     expect(clock(1)).toBe("this machine's is 6.0 s behind the store's");
     expect(clock(400)).toBe("this machine's is 6.0 s (± 200 ms) behind the store's");
   });
 
-  it("names the store's clock where that stepped, and measures this machine's by cluster time", () => {
+  it("reports a step of the store's clock, and measures this machine's clock against cluster time", () => {
     const stepped = { clockOffsetMs: 7_200_000, clockShiftMs: -7_200_000, clockSinceMs: Date.UTC(2026, 10, 25, 9) };
     expect(wrongServer(stepped)).toEqual([["store's clock", "problem"]]);
     expect(checkServer(server(stepped), "", "c").slice(-2)).toEqual([
@@ -185,7 +185,7 @@ describe("doctor", () => {
     ]);
   });
 
-  it("says how many days have partitions, and who makes more", () => {
+  it("reports for how many days partitions exist, and who creates more", () => {
     const days = (untilDays: number, may: boolean) =>
       wrong({
         partitions: [{ table: "slot", untilMs: nowMs + untilDays * 86_400_000 }],
@@ -197,7 +197,7 @@ describe("doctor", () => {
     expect(days(0.5, true)).toBe("problem: slot: less than a day ahead; app may make them");
   });
 
-  it("tells of the last recovery: when, by how much the store went back, what was put back, who did not come", () => {
+  it("reports the last recovery: its time, how far the store went back, the restored data and the missing members", () => {
     const last = {
       beganMs: nowMs - 3_600_000,
       endedMs: nowMs - 3_598_000,
@@ -223,7 +223,7 @@ describe("doctor", () => {
     });
   });
 
-  it("does not believe a leader that is silent", () => {
+  it("does not trust a silent leader", () => {
     expect(wrong({ members: [member({ seenMs: nowMs - 20_000 })] })).toEqual({
       leader: "problem: atlas holds term 7, but is silent since 20 s",
       members: "remark: 0 live, 1 silent: atlas, seen 20 s ago",
@@ -231,7 +231,7 @@ describe("doctor", () => {
     });
   });
 
-  it("misses the worker of a group, but not of a paused task", () => {
+  it("reports a group without workers, but not for a paused task", () => {
     const tasks = [task("heartbeat"), task("render", "gpu"), task("train", "gpu", true)];
     expect(wrong({ tasks })).toEqual({ workers: "problem: no live worker for group gpu: render" });
     expect(
@@ -239,7 +239,7 @@ describe("doctor", () => {
     ).toEqual({});
   });
 
-  it("misses the handler of a task that no remote worker of its group names", () => {
+  it("reports a task whose handler no remote worker of its group lists", () => {
     const remote = (sessionId: number, tasks: string[] | null) =>
       member({ sessionId, node: `r${sessionId}`, role: "worker", groups: ["gpu"], tasks });
     const tasks = [task("heartbeat"), task("render", "gpu"), task("train", "gpu"), task("idle", "gpu", true)];
@@ -250,7 +250,7 @@ describe("doctor", () => {
     expect(wrong({ tasks, members: [member(), remote(2, ["train"]), remote(3, null)] })).toEqual({});
   });
 
-  it("tells by whose rules zones are planned, and which tasks are behind", () => {
+  it("reports which time zone rules are used for planning, and which tasks were planned by older rules", () => {
     const of = (facts: Partial<ClusterFacts>) =>
       checkCluster(healthy(facts)).find(({ what }) => what === "time zones") as Check;
     expect(of({})).toMatchObject({ verdict: "good", found: "no task uses another than UTC" });
@@ -265,7 +265,7 @@ describe("doctor", () => {
     });
   });
 
-  it("tells of overdue and stuck runs, unplanned slots and mixed versions", () => {
+  it("reports overdue and stuck runs, unplanned slots and mixed versions", () => {
     expect(
       wrong({
         overdue: [{ task: "heartbeat", group: "default", count: 7, oldestDueMs: nowMs - 95_000 }],
@@ -283,13 +283,13 @@ describe("doctor", () => {
     });
   });
 
-  it("says that cluster time went back, by how much, and until when nothing fires", () => {
+  it("reports by how much cluster time went back, and until when nothing fires", () => {
     expect(wrong({ timeBack: { reachedMs: nowMs + 86_400_000, sinceMs: nowMs - 1_000, replanned: false } })).toEqual({
       "cluster time": `problem: it is 24 h behind what it has been since ${new Date(nowMs - 1_000).toISOString()}: nothing that was planned by then fires before ${new Date(nowMs + 86_400_000).toISOString()}`,
     });
   });
 
-  it("does not say that nobody plans while one leads", () => {
+  it("does not report a missing planner while a leader exists", () => {
     const unplanned = [{ task: "a", slotMs: nowMs - 5_000 }];
     const advice = (facts: Parameters<typeof healthy>[0]) =>
       checkCluster(healthy({ unplanned, ...facts })).find(({ what }) => what === "unplanned slots")?.advice;
@@ -301,7 +301,7 @@ describe("doctor", () => {
     [["1.4.0+aa"], undefined],
     [["1.4.0+aa", "1.4.0+bb"], undefined],
     [["1.4.0+aa", "1.5.0+aa"], "remark: members are of 1.4.0+aa, 1.5.0+aa"],
-  ])("tells of members of several releases, not of several programs of one: %j", (names, said) => {
+  ])("reports members of several releases, but not several programs of one release: %j", (names, said) => {
     const settings = { retentionMs: 1, horizonMs: 1, claimAheadMs: 1 };
     const members = names.map((release, at) =>
       member({ sessionId: at + 1, node: `n${at}`, settings: { ...settings, release } }),

@@ -46,7 +46,7 @@ const found = (
 const wrong = (...given: Parameters<typeof found>) =>
   found(...given).flatMap(({ what, verdict, advice }) => (verdict === "good" ? [] : [[what, verdict, advice !== ""]]));
 
-it("says nothing against a cluster that is ready, in the order of the page's table", () => {
+it("finds nothing wrong with a production-ready cluster, and follows the order of the page's table", () => {
   expect(wrong()).toEqual([]);
   const page = readFileSync(new URL("../../../../docs/guide/deploying.md", import.meta.url), "utf8");
   const ticks = [...page.matchAll(/^\| \d+ \| `([^`]+)`/gm)].map(([, name]) => name);
@@ -73,7 +73,7 @@ it.each<[string, Parameters<typeof found>]>([
   expect(wrong(...given)).toEqual([[what, "problem", true]]);
 });
 
-it("finds a group with one live worker, and a node that is silent", () => {
+it("finds a group with only one live worker, and a silent node", () => {
   const alone = { members: [...members, member({ groups: ["gpu"], role: "worker", host: "vm-3" })] };
   const gpu = { paused: null, definition: defineTask("render", { group: "gpu" }) } as never;
   expect(wrong({}, { ...alone, tasks: [gpu] })).toEqual([["spare workers", "problem", true]]);
@@ -84,7 +84,7 @@ it("finds a group with one live worker, and a node that is silent", () => {
   ]);
 });
 
-it("only remarks on a server whose copies cannot be seen, as a service keeps them", () => {
+it("only remarks on a server whose replicas cannot be seen, as with a managed service", () => {
   expect(wrong({ standbys: 0 })).toEqual([["copies", "remark", true]]);
   expect(wrong({ standbys: 0, archives: true })).toEqual([]);
 });

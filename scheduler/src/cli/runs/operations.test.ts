@@ -4,8 +4,8 @@ import { filterOf, rateOf, timeOf } from "./operations.ts";
 
 const usage = expect.objectContaining({ code: "USAGE" });
 
-describe("what the commands that act on many are given", () => {
-  it("times are moments with an offset, or spans back from now", () => {
+describe("options of the bulk commands", () => {
+  it("times are timestamps with an offset, or spans before now", () => {
     expect(timeOf("--since", "1970-01-01T00:00:01Z", 5_000)).toBe(1_000);
     expect(timeOf("--since", "2s", 5_000)).toBe(3_000);
     expect(timeOf("--since", "1h 30m", 6_000_000)).toBe(600_000);
@@ -13,13 +13,13 @@ describe("what the commands that act on many are given", () => {
       expect(() => timeOf("--since", text, 0), text).toThrowError(usage);
   });
 
-  it("rates are so many in a span", () => {
+  it("rates are a count per span", () => {
     expect([rateOf("10/s"), rateOf("120/m"), rateOf("1/10s"), rateOf("5/500ms")]).toEqual([10, 2, 0.1, 10]);
     for (const text of ["fast", "10", "/s", "1.5/s", "10/fortnight"])
       expect(() => rateOf(text), text).toThrowError(usage);
   });
 
-  it("filters have what was said, and nothing else", () => {
+  it("filters contain exactly the given options", () => {
     const common = { color: false };
     expect(filterOf(common, 0)).toEqual({});
     expect(filterOf({ ...common, task: "a", state: ["failed"], since: "1s", all: true }, 5_000)).toEqual({
@@ -30,7 +30,7 @@ describe("what the commands that act on many are given", () => {
     });
   });
 
-  it("names or a filter, never both", () => {
+  it("names and a filter cannot be combined", () => {
     const common = { color: false };
     expect(byFilter(["a"], { ...common, reason: "x", yes: true })).toBe(false);
     expect(byFilter([], common)).toBe(true);

@@ -34,7 +34,7 @@ let screen: LiveScreen | undefined;
 afterEach(() => screen?.close());
 
 describe("the live screen", () => {
-  it("redraws in place, shrinks, and keeps what is said above it", () => {
+  it("redraws in place, shrinks, and keeps messages above it", () => {
     const glass = new Glass();
     screen = new LiveScreen(glass as unknown as WriteStream);
     expect(glass.hidden).toBe(true);
@@ -47,7 +47,7 @@ describe("the live screen", () => {
     expect(glass.shown).toEqual(["failed: bank", "1", "2", "3"]);
   });
 
-  it("puts a handler's own output above, whole lines at a time, and gives standard output back", () => {
+  it("prints a handler's output above itself in whole lines, and restores standard output", () => {
     const glass = new Glass();
     const before = process.stdout.write;
     screen = new LiveScreen(glass as unknown as WriteStream);

@@ -26,11 +26,11 @@ const notice = (over: Partial<RunNotice>): RunNotice => ({
 const line = (over: Partial<RunNotice>) => endLine(endOf(notice(over)) as never, utc, uncoloured);
 
 describe("a line about a run", () => {
-  it("says when, what, how long and how late", () => {
+  it("shows the time, the run, its duration and its delay", () => {
     expect(line({})).toBe("14:03:20.001  heartbeat             run 42    ✓ 3 ms   (1 ms late)");
   });
 
-  it("tells a failure and a retry with the error's words", () => {
+  it("shows a failure and a retry with the error's message", () => {
     const error = JSON.stringify({ message: "no route to bank", stack: "Error: …" });
     expect(line({ outcome: "failed", error, attempt: 3 })).toBe(
       "14:03:20.001  heartbeat             run 42    ✗ 3 ms  attempt 3  no route to bank",
@@ -43,11 +43,11 @@ describe("a line about a run", () => {
     ).toContain("⊘ cancelled  not needed");
   });
 
-  it("lets no escape of a name or message through", () => {
+  it("escapes control characters in names and messages", () => {
     expect(line({ outcome: "failed", error: JSON.stringify({ message: "\u001b[2J\nboo" }) })).toContain("␛[2J boo");
   });
 
-  it("shows codes that are Carillon's own", () => {
+  it("shows error codes only if they are Carillon's own", () => {
     expect(errorWords({ code: "TIMEOUT", message: "over 2 s" })).toBe("TIMEOUT: over 2 s");
     expect(errorWords({ code: "ECONNREFUSED", message: "refused" })).toBe("refused");
     expect(errorWords({ message: "" })).toBe('{"message":""}');
@@ -84,7 +84,7 @@ describe("the live view", () => {
     return state;
   };
 
-  it("shows who leads, what is next, what runs, what ran and how many", () => {
+  it("shows the leader, the next slots, running and ended runs, and counts", () => {
     const lines = frameLines(busy(), frame());
     expect(lines[0]).toBe("carillon 0.1.0   embedded PostgreSQL 18 in .carillon   node atlas leads, term 7");
     expect(lines[1]).toBe("  next     14:03:25  heartbeat        every 5 seconds");
@@ -108,17 +108,17 @@ describe("the live view", () => {
     }
   });
 
-  it("says first that it is stopping, also where there is little room", () => {
+  it("shows that it is stopping before anything else, also on a narrow terminal", () => {
     const last = frameLines(busy(), frame({ phase: "stopping", width: 60 })).at(-1) as string;
     expect(last).toBe("  stopping: waiting for what runs (Ctrl-C: at once)");
     expect(widthOf(last)).toBeLessThanOrEqual(60);
   });
 
-  it("says so when nothing is planned", () => {
+  it("says that nothing is planned if there are no slots", () => {
     expect(frameLines(new LiveState(), frame({ upcoming: [] }))[1]).toBe("  next     nothing planned");
   });
 
-  it("counts retries apart, and keeps a bounded memory", () => {
+  it("counts retries separately, and uses bounded memory", () => {
     const state = new LiveState();
     for (let runId = 0; runId < 5_000; runId++) {
       state.observe(notice({ kind: "started", runId, startedMs: dueMs + runId }));

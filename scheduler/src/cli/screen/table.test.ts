@@ -17,7 +17,7 @@ const rows = [
 ];
 
 describe("a table", () => {
-  it("stands in columns when there is room", () => {
+  it("is aligned in columns if it fits", () => {
     expect(tableLines(columns, rows)).toEqual([
       "TASK             NEXT      OK  NODE",
       "settle-accounts  in 8 d    12  tenor-a315",
@@ -25,7 +25,7 @@ describe("a table", () => {
     ]);
   });
 
-  it("cuts flexible columns first, then leaves out the least important", () => {
+  it("shortens flexible columns first, then drops the least important ones", () => {
     expect(tableLines(columns, rows, { width: 30 })).toEqual([
       "TASK     NEXT      OK  NODE",
       "settle…  in 8 d    12  tenor-…",
@@ -39,7 +39,7 @@ describe("a table", () => {
     expect(tableLines(columns, rows, { width: 14 })).toEqual(["TASK    NEXT", "settl…  in 8 d", "結算    now"]);
   });
 
-  it("is never wider than told, whatever it holds", () => {
+  it("is never wider than the given width, whatever it contains", () => {
     const cell = fc.string({ maxLength: 30 }).map(plain);
     fc.assert(
       fc.property(
@@ -52,11 +52,11 @@ describe("a table", () => {
     );
   });
 
-  it("leaves out a column in which nothing stands", () => {
+  it("leaves out an empty column", () => {
     expect(tableLines(columns, [["a", "now", "", ""]])).toEqual(["TASK  NEXT", "a     now"]);
   });
 
-  it("paints words, not the room beside them", () => {
+  it("colours words, but not the padding beside them", () => {
     const style = styleOf(true);
     const [, line = ""] = tableLines([{ title: "A" }, { title: "B" }], [[{ text: "x", paint: style.bad }, "y"]], {
       style,

@@ -4,7 +4,7 @@ import { cutStyled, styledWidth } from "./styled-text.ts";
 import { cut, pad, plain, plainLines, widthOf, wrap } from "./text.ts";
 
 describe("text on a terminal", () => {
-  it("shows what a terminal would act on, and lets nothing through", () => {
+  it("makes control characters visible, and lets none through", () => {
     expect(plain("\u001b[2Jgone\u0007")).toBe("␛[2Jgone␇");
     expect(plain("a\tb\r\nc")).toBe("a b c");
     expect(plain("safe\u202egpj.exe")).toBe("safe�gpj.exe");
@@ -17,7 +17,7 @@ describe("text on a terminal", () => {
     );
   });
 
-  it("knows how wide characters are", () => {
+  it("measures how wide characters are", () => {
     expect(widthOf("abc")).toBe(3);
     expect(widthOf("結算")).toBe(4);
     expect(widthOf("e\u0301")).toBe(1);
@@ -45,7 +45,7 @@ describe("text on a terminal", () => {
     );
   });
 
-  it("cuts a coloured line by what is seen of it, and ends its colours", () => {
+  it("cuts a coloured line by its visible width, and resets the colours", () => {
     const line = "\u001b[31mfailed\u001b[39m run";
     expect(styledWidth(line)).toBe(10);
     expect(cutStyled(line, 10)).toBe(line);

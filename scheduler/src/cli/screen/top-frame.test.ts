@@ -112,7 +112,7 @@ const ill: TopState = {
 };
 
 describe("the frame of carillon top", () => {
-  it("says that all is on time, who leads, how late runs start, what fires next and what runs", () => {
+  it("shows that all is on time, the leader, start delays, the next slots and running runs", () => {
     const text = shown(well);
     expect(text).toMatch(/^carillon top {2}PostgreSQL at db\.example:5432\/app +09:12:44$/m);
     expect(text).toMatch(/^● on time$/m);
@@ -128,7 +128,7 @@ describe("the frame of carillon top", () => {
     expect(text.indexOf("beat")).toBeLessThan(text.indexOf("settle  "));
   });
 
-  it("says the worst first when something is wrong, and shows what others wrote without obeying it", () => {
+  it("shows the worst problem first, and escapes control characters in foreign text", () => {
     const text = shown(ill);
     expect(text).toMatch(/^● nobody leads; 1 overdue, the oldest by 2 min; 1 silent$/m);
     expect(text).toMatch(/^overdue +␛\[2Jorder +8 +1 min 30 s$/m);
@@ -140,13 +140,13 @@ describe("the frame of carillon top", () => {
     expect(shown({ ...well, ended: late })).toMatch(/^● runs start late, up to 5 s$/m);
   });
 
-  it("says since when the cluster cannot be asked, beside what was known last", () => {
+  it("shows since when the cluster has been unreachable, beside the last known state", () => {
     const text = shown(well, { away: { sinceMs: now - 4_000, why: "no answer from https://a" } });
     expect(text).toMatch(/^cannot be asked since 09:12:40, trying again: no answer from https:\/\/a$/m);
     expect(text).toContain("settle");
   });
 
-  it("fits every terminal, line by line, with colours and without", () => {
+  it("fits every terminal size, with and without colours", () => {
     const many = Array.from({ length: 300 }, (_, n) =>
       task(`task-${n}-with-a-rather-long-name`, { next: "2030-01-04T00:00:00.000Z" }),
     );
@@ -162,12 +162,12 @@ describe("the frame of carillon top", () => {
           }
   });
 
-  it("uses the width of a wide terminal, and puts the parts side by side", () => {
+  it("places its parts side by side on a wide terminal", () => {
     expect(shown(ill, { width: 160 })).toMatch(/^TASK .*NEXT ▾.*RUNS +TASK/m);
     expect(shown(ill, { width: 100 })).not.toMatch(/NEXT ▾.*RUNS +TASK/);
   });
 
-  it("sorts by the key, scrolls, and says that it is paused", () => {
+  it("sorts by the chosen key, scrolls, and shows that it is paused", () => {
     const names = (sort: TopView["sort"]) => taskRows(well, sort).map(({ name }) => name);
     expect([names("n"), names("f"), names("r"), names("l"), names("a")]).toEqual([
       ["beat", "settle", "closed"],
@@ -181,7 +181,7 @@ describe("the frame of carillon top", () => {
     expect(shown(well, { sort: "f", paused: true })).toMatch(/p go on .*\[f failed\]/);
   });
 
-  it("counts lateness of first attempts alone", () => {
+  it("measures the delay of first attempts only", () => {
     expect(latenessOf([run(1, { attempt: 2, startedMs: now }), run(2, {})])).toBeNull();
     expect(latenessOf([run(1, { startedMs: now }), run(2, { startedMs: now - 990 })])).toEqual({
       count: 2,

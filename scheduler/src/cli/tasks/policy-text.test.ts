@@ -4,7 +4,7 @@ import type { AfterSpec } from "../../task/after.ts";
 import { defineTask, type TaskOptions } from "../../task/task.ts";
 import { afterText, directionText, followerText, limitsText, routeText } from "./policy-text.ts";
 
-describe("routes and limits in words", () => {
+describe("task policies in words", () => {
   it.each<[TaskOptions, string]>([
     [{}, ""],
     [{ route: "round-robin" }, "round-robin"],
@@ -15,7 +15,7 @@ describe("routes and limits in words", () => {
       "hash of the key, workers with gpu=a100, zone=eu",
     ],
     [{ labels: { gpu: "a100" } }, "workers with gpu=a100"],
-  ])("%j goes to: %s", (options, text) => {
+  ])("the route of %j is: %s", (options, text) => {
     expect(routeText(defineTask("t", options))).toBe(text);
   });
 
@@ -24,24 +24,24 @@ describe("routes and limits in words", () => {
     [{ limit: { perKey: 2, perWorker: 3 } }, "at most 2 at once of a key; at most 3 at once on a worker"],
     [{ rate: { limit: 100, per: "1m" } }, "100 in 1m"],
     [{ rate: { limit: 5, per: "1s", key: true } }, "5 in 1s of each key"],
-  ])("%j is limited: %s", (options, text) => {
+  ])("the limits of %j are: %s", (options, text) => {
     expect(limitsText(defineTask("t", options))).toBe(text);
   });
 
   it.each<[NonNullable<TaskOptions["after"]>, string]>([
     ["fetch", "fetch has succeeded"],
     [{ tasks: ["parse", "fetch"], on: "any" }, "each of fetch, parse has ended"],
-  ])("%j comes after: %s", (after, text) => {
+  ])("the predecessors of %j are: %s", (after, text) => {
     expect(afterText(defineTask("t", { after }).after as AfterSpec)).toBe(text);
   });
 
-  it("a task says who follows it, on what", () => {
+  it("a task names its followers and their conditions", () => {
     expect(followerText({ task: "alarm", on: "failure", with: [] })).toBe("alarm, once it has failed");
     expect(followerText({ task: "sum", on: "success", with: ["b"] })).toBe("sum, once it has succeeded and so has b");
     expect(followerText({ task: "sum", on: "any", with: ["b", "c"] })).toBe("sum, once it has ended and so have b, c");
   });
 
-  it("a run says to whom it is addressed", () => {
+  it("a run names its addressee", () => {
     const run = (over: Partial<RunRecord>) => directionText(over as RunRecord);
     expect(run({})).toBe("");
     expect(run({ addressee: "atlas", shard: [1, 4], limitKey: "atlas" })).toBe("addressed to atlas, part 2 of 4");

@@ -7,8 +7,8 @@ const make = () => {
   return { log, members: new RedisMembers((line) => void log.push(line)) };
 };
 
-describe("members told by messages", () => {
-  it("reach what a reading at the end would show, however they were doubled, mixed and mislaid", () => {
+describe("members received by messages", () => {
+  it("equal the members that a reading shows, even if messages are repeated, reordered or lost", () => {
     const change = fc.record({ session: fc.integer({ min: 1, max: 5 }), joins: fc.boolean() });
     fc.assert(
       fc.property(fc.array(change, { maxLength: 30 }), fc.infiniteStream(fc.nat()), (changes, chance) => {
@@ -32,7 +32,7 @@ describe("members told by messages", () => {
     );
   });
 
-  it("wait for the first reading, and for one after a new beginning", () => {
+  it("ignore messages before the first reading, and after a reset until the next reading", () => {
     const { members } = make();
     expect(members.message("5\n+1")).toBe(false);
     members.reset(4, [2]);
@@ -44,7 +44,7 @@ describe("members told by messages", () => {
     expect([members.shown.size, members.version]).toEqual([0, 1]);
   });
 
-  it("tell of who is gone, not of who comes; tell of what cannot be read, and go on", () => {
+  it("report departures, not arrivals; an unreadable message is logged and skipped", () => {
     const { members, log } = make();
     members.reset(0, [1]);
     expect([members.message("1\n+7"), members.message("2\n+nonsense\n-1")]).toEqual([false, true]);

@@ -9,7 +9,7 @@ const info = (fields: Record<string, string>) =>
     .join("");
 
 describe("a Redis server", () => {
-  it.each(["6.2.0", "6.10.1", "7.0.15", "8.2.1", "10.0.0"])("of version %s will do", (version) => {
+  it.each(["6.2.0", "6.10.1", "7.0.15", "8.2.1", "10.0.0"])("of version %s is accepted", (version) => {
     expect(checkServer(info({ redis_version: version }), "h")).toBeUndefined();
   });
 
@@ -35,11 +35,11 @@ describe("a Redis server", () => {
     ["connect ECONNREFUSED 127.0.0.1:1", "COORDINATION_UNREACHABLE"],
     ["READONLY You can't write against a read only replica.", "COORDINATION_UNREACHABLE"],
     ["OOM command not allowed when used memory > 'maxmemory'.", "COORDINATION_UNREACHABLE"],
-  ])("that answers %s", (answer, code) => {
+  ])("that answers %s causes the documented error", (answer, code) => {
     expect(redisTrouble(new Error(answer), h)).toMatchObject({ code, hint: expect.stringMatching(/\w/) });
   });
 
-  it("is not blamed for our own mistakes", () => {
+  it("is not blamed for Carillon's own errors", () => {
     for (const own of [
       new Error("ERR user_script:3: attempt to index a nil value"),
       new CarillonError("STOPPED", "x"),

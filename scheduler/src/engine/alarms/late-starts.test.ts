@@ -31,7 +31,7 @@ function stage(answers: (number | null | "away")[]) {
   return { late, beat, reported, asked: () => asked };
 }
 
-test("late starts that could not be reported are reported with the next ones, one finding a task", async () => {
+test("late starts that could not be reported are reported with the next ones, one finding per task", async () => {
   const { late, beat, reported } = stage(["away", 10_000]);
   late.add("a", 1, 100_000);
   late.add("a", 2, 200_000);
@@ -45,7 +45,7 @@ test("late starts that could not be reported are reported with the next ones, on
   await late.stop();
 });
 
-test("where no process looks for late starts they are forgotten; from then on they are reported", async () => {
+test("late starts are dropped while no process evaluates them, and reported from then on", async () => {
   const { late, beat, reported } = stage([null, 1_000]);
   late.add("a", 1, 100_000);
   await beat();
@@ -54,7 +54,7 @@ test("where no process looks for late starts they are forgotten; from then on th
   expect(reported).toMatchObject([[{ count: 1, runId: 2 }]]);
 });
 
-test("a process without late starts asks nothing, and one with many asks once in a while", async () => {
+test("a process without late starts sends no query, and one with many late starts sends few", async () => {
   const { late, beat, asked } = stage([10_000]);
   late.add("a", 1, 20);
   await beat();
@@ -66,14 +66,14 @@ test("a process without late starts asks nothing, and one with many asks once in
   expect(asked()).toBe(1);
 });
 
-test("what a process has not reported when it stops is reported then", async () => {
+test("a process that stops reports its pending late starts", async () => {
   const { late, reported } = stage([10_000]);
   late.add("a", 1, 20_000);
   await late.stop();
   expect(reported).toMatchObject([[{ subject: "a", count: 1 }]]);
 });
 
-test("of very many tasks those with the latest starts are reported", async () => {
+test("with very many tasks, those with the latest starts are reported", async () => {
   const { late, reported } = stage([1_000]);
   for (let i = 1; i <= 150; i++) late.add(`task-${i}`, i, 1_000 + i);
   await late.stop();

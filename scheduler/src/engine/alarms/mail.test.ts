@@ -3,14 +3,14 @@ import { SMTPServer } from "smtp-server";
 import { expect, it } from "vitest";
 import { mailer } from "./mail.ts";
 
-it("a mail that no server takes fails with what to look at, and without the password", async () => {
+it("a mail that no server accepts fails with a hint, and without the password", async () => {
   const send = mailer({ smtp: "smtp://me:s3cret@127.0.0.1:1", from: "a@example.com", to: "b@example.com" });
   const sent = send("id", { subject: "s", text: "t" }, new AbortController().signal);
   await expect(sent).rejects.toMatchObject({ code: "MAIL_FAILED", hint: expect.stringMatching(/\w/) });
   await expect(sent).rejects.toThrow(expect.not.objectContaining({ message: expect.stringContaining("s3cret") }));
 });
 
-it("a mail that hangs ends with its signal", async () => {
+it("a hanging mail ends with its abort signal", async () => {
   const silent = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => silent.once("listening", resolve));
   const smtp = `smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`;
@@ -22,7 +22,7 @@ it("a mail that hangs ends with its signal", async () => {
   silent.close();
 });
 
-it("a password goes to another machine after STARTTLS alone, unless that is asked for; to this one as it is", async () => {
+it("a password is sent to another machine only after STARTTLS, unless configured; to this machine always", async () => {
   const signedIn: string[] = [];
   const server = new SMTPServer({
     disabledCommands: ["STARTTLS"],

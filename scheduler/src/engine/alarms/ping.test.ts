@@ -37,14 +37,14 @@ function stage(ping: { url: string; every?: string } | undefined = { url: "https
   return { own, beat, now, pinged, said, stopping };
 }
 
-test("is given at the first beat, and then once in each span, however many beats there are", async () => {
+test("the ping is sent at the first heartbeat, and then once per interval", async () => {
   const { beat, pinged, said } = stage();
   for (let ms = 0; ms <= 180_000; ms += 500) await beat(ms);
   expect(pinged).toEqual([0, 60_000, 120_000, 180_000]);
   expect(said).toEqual([]);
 });
 
-test("is not given while the cluster is behind, and both changes are logged once", async () => {
+test("the ping is not sent while the cluster is behind, and both changes are logged once", async () => {
   const { beat, now, pinged, said } = stage();
   await beat(0);
   now.behind = "due runs wait, and no worker takes them: settle";
@@ -58,7 +58,7 @@ test("is not given while the cluster is behind, and both changes are logged once
   ]);
 });
 
-test("that fails is tried again with the next span", async () => {
+test("a failed ping is retried at the next interval", async () => {
   const { beat, now, pinged, said } = stage();
   now.call = async () => {
     throw new CarillonError("HTTP_REFUSED", "m.example answered 500");
@@ -74,7 +74,7 @@ test("that fails is tried again with the next span", async () => {
   ]);
 });
 
-test("one that hangs is not given twice, and a stop waits for it without a complaint", async () => {
+test("a hanging ping is not sent twice, and a stop waits for it without an error", async () => {
   const { own, beat, now, said, stopping } = stage();
   let calls = 0;
   let end: (error: Error) => void = () => undefined;
@@ -91,14 +91,14 @@ test("one that hangs is not given twice, and a stop waits for it without a compl
   expect(said).toEqual([]);
 });
 
-test("is not given where none is configured", async () => {
+test("no ping is sent if none is configured", async () => {
   const { beat, pinged } = stage({ url: "https://m.example/x" });
   await beat(0);
   expect(pinged).toEqual([0]);
   expect(alarmSettings({ channels: { ops: { webhook: "https://x.example/" } } }).ping).toBeNull();
 });
 
-test("needs no channels; a wrong one is refused by its path", () => {
+test("a ping needs no channels; a wrong option is refused with its path", () => {
   const url = "https://m.example/x";
   expect(alarmSettings({ ping: { url } })).toMatchObject({ ping: { url, everyMs: 60_000, allow: [] }, channels: {} });
   for (const [ping, path, words] of [

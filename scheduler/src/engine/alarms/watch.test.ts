@@ -59,7 +59,7 @@ test.each([
   await stageOf.own.stop();
 });
 
-test("what a receiver answers is kept as the store can keep it", async () => {
+test("a receiver's answer is kept in a form that the store accepts", async () => {
   const { own, look, unsent } = stage(async () => {
     throw new Error("550 \0 no");
   });
@@ -74,7 +74,7 @@ test.each([
   ["longer than the usual wait", 600_000, 600_000],
   ["shorter than it", 5_000, 30_000],
   ["too long", 86_400_000, 3_600_000],
-])("a receiver that says how long to wait is heard: %s", async (_, askedMs, waitedMs) => {
+])("a receiver's Retry-After is followed: %s", async (_, askedMs, waitedMs) => {
   const { own, look, unsent } = stage(async () => {
     throw new CarillonError("HTTP_REFUSED", "h.example answered 429", { retryAfterMs: askedMs });
   });
@@ -83,7 +83,7 @@ test.each([
   await own.stop();
 });
 
-test("a step of the store's clock is looked for at once", async () => {
+test("a step of the store's clock is evaluated at once", async () => {
   const { own, look, looks } = stage(async () => undefined, { ...off, clock: ["ops"] });
   await look();
   await look(10);
@@ -93,14 +93,14 @@ test("a step of the store's clock is looked for at once", async () => {
   await own.stop();
 });
 
-test("a leader that has not looked at all tasks yet does not say that none is unreadable", async () => {
+test("a leader that has not checked all tasks yet does not report that all are readable", async () => {
   const { own, look, looks } = stage(async () => undefined, { ...off, clock: ["ops"], unreadable: ["ops"] });
   await look();
   expect(looks).toEqual([["clock"]]);
   await own.stop();
 });
 
-test("where nobody leads a node looks for that, and for a store that is being recovered, alone", async () => {
+test("without a leader, a node evaluates only the leaderless and the recovery rule", async () => {
   const { own, look, looks } = stage(async () => undefined, undefined, null);
   await look();
   expect(looks, "not at once").toEqual([]);
@@ -109,14 +109,14 @@ test("where nobody leads a node looks for that, and for a store that is being re
   await own.stop();
 });
 
-test("a channel that hangs holds up no look", async () => {
+test("a hanging channel delays no evaluation", async () => {
   const { look, looks } = stage(() => new Promise(quiet), off);
   await look();
   await look();
   expect(looks).toHaveLength(2);
 });
 
-test("with every rule turned off what is open is ended, and what waits is sent", async () => {
+test("if every rule is turned off, open incidents end and waiting messages are sent", async () => {
   const { own, look, looks, sent } = stage(async () => undefined, off);
   await look();
   expect(looks).toEqual([[]]);

@@ -84,8 +84,8 @@ async function gone(pid: number) {
   await expect.poll(() => alive(pid)).toBe(false);
 }
 
-describe("a program runs", () => {
-  test("its output arrives by line and stream, and it is done when it exits with 0", async () => {
+describe("a program", () => {
+  test("delivers output by line and stream, and succeeds when it exits with 0", async () => {
     const file = program("both", "#!/bin/sh\necho one\necho two >&2\nprintf 'three'\n");
     const { result, lines } = await run({ argv: [file] });
     expect(result).toMatchObject({ exitCode: 0, rehearsed: false, cutBytes: 0 });
@@ -96,7 +96,7 @@ describe("a program runs", () => {
     expect(lines).toContainEqual(["stderr", "two"]);
   });
 
-  test("with the environment it is given, and none of the worker's", async () => {
+  test("gets the configured environment, and none of the worker's", async () => {
     process.env.CANARY_SECRET = "do not leak";
     try {
       const { stdout } = await run({ argv: ["env"], env: { GREETING: "a b" } }, { allowEnv: ["GREETING"] });
@@ -113,7 +113,7 @@ describe("a program runs", () => {
     }
   });
 
-  test("with its standard input, and an empty one when there is none", async () => {
+  test("gets its standard input, or an empty one", async () => {
     expect((await run({ argv: ["cat"], stdin: "Joe,\n\nwhere are you?\n" })).stdout).toEqual([
       "Joe,",
       "",
@@ -122,16 +122,16 @@ describe("a program runs", () => {
     expect((await run({ argv: ["cat"] })).stdout).toEqual([]);
   });
 
-  test("input that it does not read is no failure", async () => {
+  test("may leave its input unread", async () => {
     expect((await run({ argv: ["true"], stdin: "x".repeat(5_000_000) })).result.exitCode).toBe(0);
   });
 
-  test("in its folder, or at the root", async () => {
+  test("runs in its folder, or in the root folder", async () => {
     expect((await run({ argv: ["pwd"], cwd: folder })).stdout).toEqual([folder]);
     expect((await run({ argv: ["pwd"] })).stdout).toEqual(["/"]);
   });
 
-  test("in the home of its account, as an imported crontab asks; at the root where that does not exist", async () => {
+  test("runs in its account's home for an imported crontab, or in the root folder if there is no home", async () => {
     const at = async (home: string) => {
       const own = { name: "anna", uid: 1000, home };
       return (await run({ argv: ["pwd"], cwd: "~", user: "anna" }, { own })).stdout;
@@ -140,7 +140,7 @@ describe("a program runs", () => {
     expect(await at("/nonexistent")).toEqual(["/"]);
   });
 
-  test("as the account it belongs to, when root can change to it", async () => {
+  test("runs as its account if root can switch to it", async () => {
     const file = program("whoami", '#!/bin/sh\nid -un; id -G; echo "$USER"\n');
     const { ended, lines } = begin({ argv: [file], user: "daemon" });
     if (process.getuid?.() === 0) {
@@ -152,7 +152,7 @@ describe("a program runs", () => {
     }
   });
 
-  test("as another's, not at all", async () => {
+  test("does not run as another account", async () => {
     const canary = join(folder, "canary-account");
     const { error } = await failureOf(
       { argv: ["touch", canary], user: "daemon" },
@@ -200,7 +200,7 @@ describe("no shell reads an argument", () => {
       "é 🔔",
     ].map((text) => text.replaceAll("CANARY", canary()));
 
-  test("each arrives as it is, alone, together, as input and as environment; the canary never appears", async () => {
+  test("each arrives unchanged, alone, together, as input and as environment; the canary never appears", async () => {
     const show = program(
       "show",
       `#!${process.execPath}\nconsole.log(JSON.stringify([process.argv.slice(2), process.env.H ?? ""]));\n`,
@@ -215,7 +215,7 @@ describe("no shell reads an argument", () => {
     expect(readdirSync("/").includes("canary")).toBe(false);
   });
 
-  test("nor the program's name", async () => {
+  test("nor does a shell read the program's name", async () => {
     for (const word of hostile()) {
       for (const allow of [["true"], ["true", "/usr/bin/true"]]) {
         const { error } = await failureOf({ argv: [`/usr/bin/true${word === "" ? " " : word}`] }, { allow });
@@ -225,7 +225,7 @@ describe("no shell reads an argument", () => {
     expect(existsSync(canary())).toBe(false);
   });
 
-  test("the canary does sing where a shell is allowed", async () => {
+  test("the canary appears if a shell is allowed", async () => {
     const argv = ["/bin/sh", "-c", `touch ${canary()}-sings`];
     expect((await failureOf({ argv })).error).toMatchObject({
       code: "COMMAND_NOT_ALLOWED",
@@ -237,14 +237,14 @@ describe("no shell reads an argument", () => {
     expect(existsSync(`${canary()}-sings`)).toBe(true);
   });
 
-  test("a text without #! is the shell's, and refused like it", async () => {
+  test("a text file without #! would run in the shell, and is refused like a shell", async () => {
     const file = program("bare", `touch ${canary()}-bare\n`);
     expect((await failureOf({ argv: [file] })).error.code).toBe("COMMAND_NOT_ALLOWED");
     expect(existsSync(`${canary()}-bare`)).toBe(false);
   });
 });
 
-describe("refused before anything starts", () => {
+describe("refused before a program starts", () => {
   test.each([
     ["nothing allowed", { argv: ["touch"] }, []],
     ["another allowed", { argv: ["touch"] }, ["echo"]],
@@ -271,14 +271,14 @@ describe("refused before anything starts", () => {
 });
 
 describe("a rehearsal", () => {
-  test("says what would run, in words one could type, and runs nothing", async () => {
+  test("shows the command line that would run, quoted for a shell, and runs nothing", async () => {
     const canary = join(folder, "it's a canary");
     const { result, lines } = await run({ argv: ["/usr/bin/touch", canary] }, { rehearse: true });
     expect(result).toMatchObject({ exitCode: 0, rehearsed: true });
     expect(lines).toEqual([["note", `rehearsal, would run: /usr/bin/touch '${folder}/it'\\''s a canary'`]]);
     expect(existsSync(canary)).toBe(false);
   });
-  test("of what is not installed, or another account's, says so", async () => {
+  test("reports a program that is not installed, or that belongs to another account", async () => {
     const { lines } = await run(
       { argv: ["/usr/lib/sysstat/no-such-sa1", "600"], user: "daemon" },
       { rehearse: true, own: { name: "anna", uid: 1000, home: "/" } },
@@ -289,15 +289,15 @@ describe("a rehearsal", () => {
       "/usr/lib/sysstat/no-such-sa1 is not installed here",
     ]);
   });
-  test("of what is not allowed is refused", async () => {
+  test("of a forbidden program is refused", async () => {
     expect((await failureOf({ argv: ["touch"] }, { allow: [], rehearse: true })).error.code).toBe(
       "COMMAND_NOT_ALLOWED",
     );
   });
 });
 
-describe("a program fails", () => {
-  test("with its code and its last words", async () => {
+describe("a failing program", () => {
+  test("is reported with its exit code and its last lines", async () => {
     const file = program(
       "fails",
       "#!/bin/sh\ni=0; while [ $i -lt 30 ]; do echo line $i >&2; i=$((i+1)); done; exit 3\n",
@@ -317,12 +317,12 @@ describe("a program fails", () => {
     expect(message, "what is kept of it ends with the last").toMatch(/^.* ended with exit code 3: 0+8\n0+9\nwhy$/s);
     expect(message.length).toBeLessThanOrEqual(limits.errorMessageLength);
   });
-  test("by a signal", async () => {
+  test("is reported with its signal", async () => {
     const { error } = await failureOf({ argv: [program("dies", "#!/bin/sh\nkill -KILL $$\n")] });
     expect(error).toMatchObject({ code: "COMMAND_FAILED", message: expect.stringContaining("SIGKILL") });
     expect(error.cause).toEqual({ exitCode: null, signal: "SIGKILL", stderr: [] });
   });
-  test("or not, by what the task says of its exit codes; a code that is not worth another try is final", async () => {
+  test("is judged by the task's exit codes; a code that the task does not retry is final", async () => {
     const ends = (code: number) => ({ argv: [program(`ends-${code}`, `#!/bin/sh\nexit ${code}\n`)] });
     expect((await run({ ...ends(3), okExitCodes: [0, 3] })).result.exitCode).toBe(3);
     expect((await failureOf({ ...ends(0), okExitCodes: [3] })).error.code).toBe("COMMAND_FAILED");
@@ -339,7 +339,7 @@ describe("a program fails", () => {
     ["has no folder", () => ({ argv: ["true"], cwd: join(folder, "missing") })],
     ["has too many arguments", () => ({ argv: ["true", ...Array.from({ length: 40 }, () => "x".repeat(100_000))] })],
     ["has a NUL in an argument", () => ({ argv: ["true", "a\0b"] })],
-  ])("to start: it %s", async (_, spec) => {
+  ])("cannot be started: it %s", async (_, spec) => {
     const { error } = await failureOf(spec());
     expect(error).toMatchObject({ code: "COMMAND_FAILED", message: expect.stringContaining("could not be started") });
     expect(error.message).not.toMatch(/\bE[A-Z0-9]{3,}$/);
@@ -348,7 +348,7 @@ describe("a program fails", () => {
 });
 
 describe("too much output", () => {
-  test("is cut where a note says so, and does not stop the program", async () => {
+  test("is cut with a note, and does not stop the program", async () => {
     const { result, lines } = await run({ argv: ["seq", "1", "200000"] }, { outputBytesMax: 1000 });
     const stdout = lines.filter(([stream]) => stream === "stdout").map(([, line]) => line);
     expect(stdout).toEqual(Array.from({ length: stdout.length }, (_, n) => String(n + 1)));
@@ -362,8 +362,8 @@ describe("too much output", () => {
   });
 });
 
-describe("an abort ends all that the command started", () => {
-  test("a program that heeds SIGTERM, and its children", async () => {
+describe("an abort ends all processes that the command started", () => {
+  test("a program that obeys SIGTERM, and its children", async () => {
     const file = program("family", "#!/bin/sh\nsleep 300 &\necho child $!\nwait\n");
     const { ended, lines, abort, logged } = begin({ argv: [file] }, { graceMs: 600_000 });
     await logged("child");
@@ -374,7 +374,7 @@ describe("an abort ends all that the command started", () => {
     await gone(child);
   });
 
-  test("one that does not is killed after the grace, with children that do not either", async () => {
+  test("a program that ignores SIGTERM is killed after the grace, and so are its children", async () => {
     const file = program(
       "deaf",
       "#!/bin/sh\ntrap '' TERM\nsh -c 'trap \"\" TERM; echo child $$; while :; do sleep 0.05; done' &\nwait\nwhile :; do sleep 0.05; done\n",
@@ -386,7 +386,7 @@ describe("an abort ends all that the command started", () => {
     await gone(Number(lines[0]?.[1].split(" ")[1]));
   });
 
-  test("a child that has closed its output is found too, though the program itself is gone", async () => {
+  test("a child that has closed its output is also ended, even after the program itself has exited", async () => {
     const file = program(
       "daemonish",
       "#!/bin/sh\nsh -c 'trap \"\" TERM; while :; do sleep 0.05; done' >/dev/null 2>&1 &\necho child $!\nsleep 300\n",
@@ -398,19 +398,22 @@ describe("an abort ends all that the command started", () => {
     await gone(Number(lines[0]?.[1].split(" ")[1]));
   });
 
-  test.each(["", 'trap "" TERM;'])("one that left the group is ended with it, deaf or not: %j", async (deaf) => {
-    const file = program(
-      "escapes",
-      `#!/bin/sh\nsetsid sh -c '${deaf} echo child $$; while :; do sleep 0.05; done' &\nwait\n`,
-    );
-    const { ended, lines, abort, logged } = begin({ argv: [file] }, { graceMs: 100 });
-    await logged("child");
-    abort.abort();
-    await expect(ended).rejects.toMatchObject({ code: "CANCELLED" });
-    await gone(Number(lines[0]?.[1].split(" ")[1]));
-  });
+  test.each(["", 'trap "" TERM;'])(
+    "a child that left the process group is also ended, also if it ignores SIGTERM: %j",
+    async (deaf) => {
+      const file = program(
+        "escapes",
+        `#!/bin/sh\nsetsid sh -c '${deaf} echo child $$; while :; do sleep 0.05; done' &\nwait\n`,
+      );
+      const { ended, lines, abort, logged } = begin({ argv: [file] }, { graceMs: 100 });
+      await logged("child");
+      abort.abort();
+      await expect(ended).rejects.toMatchObject({ code: "CANCELLED" });
+      await gone(Number(lines[0]?.[1].split(" ")[1]));
+    },
+  );
 
-  test("one that left the group, cleared its environment and keeps the output open does not hold the run", async () => {
+  test("a child that left the group, cleared its environment and holds the output does not block the run", async () => {
     const file = program("hides", "#!/bin/sh\nsetsid env -i sh -c 'echo child $$; sleep 300' &\nwait\n");
     const { ended, lines, abort, logged } = begin({ argv: [file] }, { graceMs: 100 });
     await logged("child");
@@ -421,7 +424,7 @@ describe("an abort ends all that the command started", () => {
     await gone(child);
   });
 
-  test("an exit with 0 after the abort is still an abort", async () => {
+  test("an exit with 0 after the abort still counts as aborted", async () => {
     const file = program("polite", "#!/bin/sh\ntrap 'exit 0' TERM\necho ready\nwhile :; do sleep 0.05; done\n");
     const { ended, abort, logged } = begin({ argv: [file] });
     await logged("ready");
@@ -437,7 +440,7 @@ describe("an abort ends all that the command started", () => {
   });
 });
 
-test("output of a process left in the background belongs to the run", async () => {
+test("the output of a background process belongs to the run", async () => {
   const gate = join(folder, "gate");
   const file = program("later", `#!/bin/sh\n(while [ ! -e ${gate} ]; do sleep 0.02; done; echo late) &\necho early\n`);
   const { ended, lines, logged } = begin({ argv: [file] });

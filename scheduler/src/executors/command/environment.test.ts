@@ -8,7 +8,7 @@ import { commandEnvironment } from "./environment.ts";
 const account = { name: "anna", home: "/home/anna" };
 const marks = { task: "t", schedule: "s", run: "7", slot: "2024-01-01T00:00:00Z", fence: "3" };
 
-test("a fixed set, the task's own, the run's marks; nothing of this process", () => {
+test("a program gets a fixed set of variables, the task's and the run's, and none of this process", () => {
   process.env.CANARY_SECRET = "postgres://secret";
   try {
     expect(
@@ -34,7 +34,7 @@ test("a fixed set, the task's own, the run's marks; nothing of this process", ()
   }
 });
 
-describe("what a task may set is a list; an operator adds to it", () => {
+describe("a task may set only listed variables; an operator can add more", () => {
   const refused = (name: string) =>
     expect.objectContaining({ code: "COMMAND_NOT_ALLOWED", message: expect.stringContaining(name) });
   // Each of these variables makes some program run other code: tar, git, ssh, rsync, less, OpenSSL, .NET, loaders, interpreters, shells.
@@ -52,7 +52,7 @@ describe("what a task may set is a list; an operator adds to it", () => {
     commandEnvironment(env, account, marks, { allowed: [`${name.slice(0, 2)}*`] });
     commandEnvironment(env, account, marks, { free: true });
   });
-  test("a locale, a zone, a system's shell and the account's own home", () => {
+  test("locale, time zone, a system shell and the account's own home are allowed", () => {
     const env = {
       LANG: "de_DE.UTF-8@euro",
       LC_ALL: "C",
@@ -74,21 +74,24 @@ describe("what a task may set is a list; an operator adds to it", () => {
     ["SHELL", "/tmp/sh"],
     ["SHELL", "sh"],
     ["SHELL", "/bin/touch"],
-  ])("but not %s=%s", (name, value) => {
+  ])("%s=%s is refused", (name, value) => {
     expect(() => commandEnvironment({ [name]: value }, account, marks)).toThrow(refused(name));
   });
-  test.each(["/tmp", "/usr/bin:/tmp/evil", "/usr/bin:", ":/bin", "bin", "/usr/bin/../../tmp"])("PATH=%s", (path) => {
-    expect(() => commandEnvironment({ PATH: path }, account, marks)).toThrow(
-      expect.objectContaining({ code: "COMMAND_NOT_ALLOWED" }),
-    );
-  });
-  test("a PATH of system folders is fine", () => {
+  test.each(["/tmp", "/usr/bin:/tmp/evil", "/usr/bin:", ":/bin", "bin", "/usr/bin/../../tmp"])(
+    "PATH=%s is refused",
+    (path) => {
+      expect(() => commandEnvironment({ PATH: path }, account, marks)).toThrow(
+        expect.objectContaining({ code: "COMMAND_NOT_ALLOWED" }),
+      );
+    },
+  );
+  test("a PATH of system folders is accepted", () => {
     expect(commandEnvironment({ PATH: "/sbin:/usr/bin" }, account, marks).PATH).toBe("/sbin:/usr/bin");
   });
 });
 
 test.each([[{ "A=B": "x" }], [{ "": "x" }], [{ "BASH_FUNC_x%%": "() { id; }" }], [{ A: "x\0y" }]])(
-  "%j is no environment",
+  "%j is refused as an environment",
   (env) => {
     expect(() => commandEnvironment(env as unknown as Record<string, string>, account, marks)).toThrow(
       expect.objectContaining({ code: "TASK_INVALID" }),
@@ -102,12 +105,12 @@ describe("accounts", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
   const anna = { name: "anna", uid: 1000, home: "/home/anna" };
   const root = { name: "root", uid: 0, home: "/root" };
-  test("its own, or none given", () => {
+  test("the worker's own account, or none, is accepted", () => {
     expect(accountFor(undefined, anna)).toEqual(account);
     expect(accountFor("anna", anna)).toEqual(account);
     expect(accountFor("root", root)).toEqual({ name: "root", home: "/root" });
   });
-  test("another's, without being root, is refused with what to do", () => {
+  test("another account is refused without root, with a hint", () => {
     expect(() => accountFor("www-data", anna)).toThrow(
       expect.objectContaining({
         code: "COMMAND_NOT_ALLOWED",
@@ -115,7 +118,7 @@ describe("accounts", () => {
       }),
     );
   });
-  test("root changes to it, if it exists", () => {
+  test("root switches to another account if it exists", () => {
     writeFileSync(
       accounts,
       "root:x:0:0::/root:/bin/sh\nbob:x:1001:100::/home/bob:/bin/sh\nodd:x::100::/:/bin/sh\nbad line\n",

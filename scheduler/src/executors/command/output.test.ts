@@ -11,12 +11,12 @@ function readAll(chunks: (string | Uint8Array)[], { left = 1e9, lineBytes = 100 
   return { lines, cut: budget.cut, last: reader.last };
 }
 
-test("lines, whatever their ends and wherever the chunks end", () => {
+test("output is split into lines, whatever the line ends and the chunk boundaries", () => {
   expect(readAll(["a\nb", "c\r\n\n", "d"]).lines).toEqual(["a", "bc", "", "d"]);
   expect(readAll([]).lines).toEqual([]);
 });
 
-test("characters cut by a chunk's end are whole; invalid bytes and NUL are U+FFFD", () => {
+test("characters split across chunks stay whole; invalid bytes and NUL become U+FFFD", () => {
   const text = Buffer.from("zürich 🔔\n");
   for (let at = 0; at <= text.length; at++) {
     expect(readAll([text.subarray(0, at), text.subarray(at)]).lines).toEqual(["zürich 🔔"]);
@@ -25,14 +25,14 @@ test("characters cut by a chunk's end are whole; invalid bytes and NUL are U+FFF
   expect(readAll([Buffer.from("\uFEFFa\n")]).lines).toEqual(["\uFEFFa"]);
 });
 
-test("a long line is cut where the mark says, and the next is whole", () => {
+test("a long line is cut with a mark, and the next line is whole", () => {
   expect(readAll(["x".repeat(150), "y".repeat(20), "\nnext\n"])).toMatchObject({
     lines: [`${"x".repeat(100)} [line cut: 70 more bytes]`, "next"],
     cut: 70,
   });
 });
 
-test("when the budget is used up, that is said once, and the rest is counted; the last lines are kept all the same", () => {
+test("an exhausted budget is noted once, further output is only counted, and the last lines are kept", () => {
   const many = Array.from({ length: 50 }, (_, n) => `line ${n}\n`);
   const { lines, cut, last } = readAll(many, { left: 20 });
   expect(lines).toEqual(["line 0", "line 1", "<exhausted>"]);
@@ -40,7 +40,7 @@ test("when the budget is used up, that is said once, and the rest is counted; th
   expect(last).toEqual(many.slice(-10).map((line) => line.trimEnd()));
 });
 
-test("a gigabyte without a line's end needs no gigabyte", () => {
+test("a gigabyte without a line end is read in bounded memory", () => {
   const chunk = new Uint8Array(1024 * 1024).fill(120);
   const before = process.memoryUsage().rss;
   const { lines, cut } = readAll(Array.from({ length: 1024 }, () => chunk));
@@ -49,7 +49,7 @@ test("a gigabyte without a line's end needs no gigabyte", () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
 });
 
-test("chunks do not matter", () => {
+test("chunk boundaries do not change the result", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.array(fc.nat(300), { maxLength: 8 }), (bytes, cuts) => {
       const ends = [...cuts, 0, bytes.length].filter((at) => at <= bytes.length).sort((a, b) => a - b);

@@ -27,12 +27,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const refused = (code = "COMMAND_NOT_ALLOWED") => expect.objectContaining({ code });
 const path = () => [join(folder, "bin")];
 
-describe("what is allowed", () => {
-  test("nothing, unless it is named", () => {
+describe("allowed programs", () => {
+  test("none is allowed unless it is listed", () => {
     expect(() => findProgram("/usr/bin/true", [])).toThrow(refused());
     expect(() => findProgram("true", ["/usr/bin/false", "tru", "true2"])).toThrow(refused());
   });
-  test("by path, by name, or one by the other, as long as both mean the same file", () => {
+  test("a path or a name matches a listed path or name if both mean the same file", () => {
     const tool = join(folder, "bin/tool");
     for (const name of ["tool", tool]) {
       for (const allow of ["tool", tool]) {
@@ -44,14 +44,14 @@ describe("what is allowed", () => {
       }
     }
   });
-  test("a linked folder is the folder it leads to, and what is started is the real place", () => {
+  test("a linked folder counts as its target, and the real path is started", () => {
     const real = join(folder, "bin/tool");
     expect(findProgram(join(folder, "linked-bin/tool"), [real]).file).toBe(real);
     expect(findProgram(real, [join(folder, "linked-bin/tool")]).file).toBe(real);
   });
 });
 
-describe("what only looks allowed", () => {
+describe("programs that only look allowed", () => {
   test.each([
     "./tool",
     "../bin/tool",
@@ -69,29 +69,29 @@ describe("what only looks allowed", () => {
       refused(),
     );
   });
-  test("the same name elsewhere", () => {
+  test("the same file name in another folder", () => {
     expect(() => findProgram(join(folder, "other/tool"), ["tool"], path())).toThrow(refused());
     expect(() => findProgram("/tmp/echo", ["echo", "/usr/bin/echo"])).toThrow(refused());
     expect(() => findProgram(relative(process.cwd(), join(folder, "bin/tool")), ["tool"], path())).toThrow(refused());
   });
-  test("a link to an allowed program: programs act by the name they are called by", () => {
+  test("a link to an allowed program, because programs can act by the name they are called by", () => {
     expect(() => findProgram(join(folder, "other/link-to-tool"), ["tool"], path())).toThrow(refused());
   });
-  test("a name that is in the list, and a file of that name that is not the one in the path", () => {
+  test("a file with a listed name that is not the file in the search path", () => {
     expect(() => findProgram(join(folder, "other/tool"), [join(folder, "bin/tool"), "tool"], path())).toThrow(
       refused(),
     );
     // Conversely, a bare name must not match an allowed file outside the search path.
     expect(() => findProgram("tool", [join(folder, "other/tool")], path())).toThrow(refused());
   });
-  test("a list entry that is itself no program's name is the operator's mistake", () => {
+  test("an invalid list entry is reported as the operator's mistake", () => {
     for (const entry of ["", "./tool", "bin/tool", "/usr/../bin/true"]) {
       expect(() => findProgram("true", ["true", entry])).toThrow(refused("OPTION_INVALID"));
     }
   });
 });
 
-test("shells are known by name, through links, and when they come as a text without #!", () => {
+test("shells are recognised by name, through links, and as text files without #!", () => {
   expect(findProgram("/bin/sh", ["/bin/sh"]).shell).toBe(true);
   expect(findProgram("bash", ["bash"]).shell).toBe(true);
   expect(findProgram("innocent", ["innocent"], path()).shell).toBe(true);
@@ -108,7 +108,7 @@ test("shells are known by name, through links, and when they come as a text with
   });
 });
 
-test("what is allowed and not there is not present", () => {
+test("an allowed program that does not exist is reported as absent", () => {
   expect(findProgram("no-such-tool", ["no-such-tool"])).toEqual({ file: "no-such-tool", present: false, shell: false });
   expect(findProgram(join(folder, "bin/data"), [join(folder, "bin/data")]).present).toBe(false);
   expect(findProgram(folder, [folder]).present).toBe(false);

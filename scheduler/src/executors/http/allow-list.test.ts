@@ -5,7 +5,7 @@ const permits = (entries: string[], host: string, address: string, port = 443) =
   new AllowList(entries).permits(host, port, address);
 const publicAddress = "93.184.215.14";
 
-describe("names", () => {
+describe("host names", () => {
   it.each([
     ["api.example.com", "api.example.com", true],
     ["API.example.com", "api.example.com", true],
@@ -23,7 +23,7 @@ describe("names", () => {
     expect(new AllowList([entry]).mayResolve(host, 443)).toBe(expected);
   });
 
-  it("hold for one port, or for all", () => {
+  it("apply to one port, or to all", () => {
     expect(permits(["api.test:8443"], "api.test", publicAddress, 8443)).toBe(true);
     expect(permits(["api.test:8443"], "api.test", publicAddress, 443)).toBe(false);
     expect(permits(["10.0.0.0/8:80"], "10.1.1.1", "10.1.1.1", 80)).toBe(true);
@@ -32,7 +32,7 @@ describe("names", () => {
     expect(permits(["[::1]:80"], "::1", "::1", 81)).toBe(false);
   });
 
-  it("allow nothing by themselves: an empty list refuses everything", () => {
+  it("are refused by an empty list", () => {
     expect(permits([], "api.test", publicAddress)).toBe(false);
     expect(new AllowList([]).mayResolve("api.test", 443)).toBe(false);
   });
@@ -51,25 +51,28 @@ const inside = [
   ..."fc00::1 fd00:ec2::254 fe80::1 fec0::1 ff02::1 2001::1 2001:db8::1 2002:7f00:1:: 3fff::1 4000::1".split(" "),
 ];
 
-describe("a listed name that leads inside", () => {
-  it.each(inside)("is refused at %s", (address) => {
+describe("a listed host name that resolves to an internal address", () => {
+  it.each(inside)("is refused for %s", (address) => {
     expect(permits(["*", "api.test"], "api.test", address)).toBe(false);
   });
   it.each(["8.8.8.8", "172.15.255.255", "172.32.0.1", "100.63.255.255", "2606:2800:220:1::1", "::ffff:8.8.8.8"])(
-    "goes to %s, which is outside",
+    "is allowed for %s, which is public",
     (address) => expect(permits(["api.test"], "api.test", address)).toBe(true),
   );
-  it("may, where the address is listed too", () => {
+  it("is allowed if the address is listed too", () => {
     expect(permits(["api.test", "10.1.0.0/16"], "api.test", "10.1.2.3")).toBe(true);
     expect(permits(["10.1.0.0/16"], "api.test", "10.1.2.3")).toBe(true);
     expect(permits(["api.test", "10.1.0.0/16"], "api.test", "10.2.0.1")).toBe(false);
   });
-  it.each(["fe80::1%eth0", "", "localhost", "1.2.3", "0x7f000001"])("nor to what is no address: %j", (address) => {
-    expect(permits(["*", "0.0.0.0/0", "::/0"], "api.test", address)).toBe(false);
-  });
+  it.each(["fe80::1%eth0", "", "localhost", "1.2.3", "0x7f000001"])(
+    "is refused for an invalid address: %j",
+    (address) => {
+      expect(permits(["*", "0.0.0.0/0", "::/0"], "api.test", address)).toBe(false);
+    },
+  );
 });
 
-describe("ranges", () => {
+describe("address ranges", () => {
   it.each([
     ["10.1.2.3", "10.1.2.3", true],
     ["10.1.2.3", "10.1.2.4", false],
@@ -86,7 +89,7 @@ describe("ranges", () => {
     expect(permits([entry], address, address)).toBe(expected);
   });
 
-  it("has one spelling for each address", () => {
+  it("compare addresses in a canonical form", () => {
     expect(plainAddress("::FFFF:127.0.0.1")).toBe("127.0.0.1");
     expect(plainAddress("0:0:0:0:0:ffff:7f00:1")).toBe("127.0.0.1");
     expect(plainAddress("2001:DB8::0:1")).toBe("2001:db8::1");
@@ -119,6 +122,6 @@ it.each(
     "exa mple.com",
     "-x.example.com",
   ].map((entry) => [entry]),
-)("%j is no entry", (entry) => {
+)("%j is refused as a list entry", (entry) => {
   expect(() => new AllowList([entry])).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
 });

@@ -90,7 +90,7 @@ async function failure(options: HttpOptions, setting: Setting = {}): Promise<Car
 }
 
 describe("a call", () => {
-  it("brings the payload and who calls; its answer is the result", async () => {
+  it("carries the payload and the run's identity, and its answer is the result", async () => {
     const { url, received } = await receiver(
       saying(201, { "content-type": "application/json; charset=utf-8" }, '{"ok":true}'),
     );
@@ -116,7 +116,7 @@ describe("a call", () => {
     expect(lines.join(), "a query often holds keys").not.toContain("secret");
   });
 
-  it("is signed over method, host, path, query, body and all that tells of the run; unsigned without a secret", async () => {
+  it("is signed over method, host, path, query, body and the run headers, and unsigned without a secret", async () => {
     const { url, received } = await receiver(saying(200));
     const told = [
       "carillon-task",
@@ -145,7 +145,7 @@ describe("a call", () => {
       expect(received[5]?.headers).not.toHaveProperty(name);
   });
 
-  it("has the former signature over time, run, slot, attempt, fence and body, by the host's own secret", async () => {
+  it("has the legacy signature over time, run, slot, attempt, fence and body, with the host's own secret", async () => {
     const { url, received } = await receiver(saying(200));
     const beganS = Math.floor(Date.now() / 1_000);
     await call({ url }, { secret: "s3cret", slot: new Date(0) }).result;
@@ -171,7 +171,7 @@ describe("a call", () => {
     ["an empty secret", ""],
     ["a host's empty secret", { "api.example.com": "" }],
     ["a secret that is no text", { "api.example.com": 7 }],
-  ])("is never unsigned by mistake: %s is refused", (_, secret) => {
+  ])("is never unsigned by mistake: the secret %s is refused", (_, secret) => {
     const made = () => httpCaller({ clock: systemClock, secret: secret as string });
     expect(made).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
     expect(made).not.toThrow(/s3cret/);
@@ -192,7 +192,7 @@ describe("a call", () => {
     expect(received[0]?.headers["content-type"]).toBe(type);
   });
 
-  it("keeps a text, what only says that it is JSON, and the start of what is too long", async () => {
+  it("keeps a text answer, invalid JSON as text, and the start of a long answer", async () => {
     const bodies: [string, string][] = [
       ["text/plain", "hello\0"],
       ["application/json", "{no"],
@@ -208,7 +208,7 @@ describe("a call", () => {
     expect(await call({ url }).result).toEqual({ status: 200, body: `"${"x".repeat(32 * 1024 - 1)}`, cut: true });
   });
 
-  it("does not read a body without end", async () => {
+  it("does not read an endless body", async () => {
     let closed: () => void = () => undefined;
     const over = new Promise<void>((resolve) => {
       closed = resolve;
@@ -227,7 +227,7 @@ describe("a call", () => {
   });
 });
 
-describe("an answer is judged:", () => {
+describe("the status of an answer", () => {
   it.each([
     [400, "HTTP_REFUSED"],
     [401, "HTTP_REFUSED"],
@@ -246,7 +246,7 @@ describe("an answer is judged:", () => {
     expect(error.hint).not.toBe("");
   });
 
-  it("as the task says", async () => {
+  it("is judged by the task's own lists", async () => {
     const { url } = await receiver(saying(404));
     expect(await call({ url, okStatuses: ["2xx", 404] }).result).toEqual({ status: 404, body: "" });
     expect((await failure({ url, retryStatuses: ["4xx"] })).code).toBe("HTTP_FAILED");
@@ -254,7 +254,7 @@ describe("an answer is judged:", () => {
     expect((await failure({ url: broken.url, retryStatuses: [429] })).code).toBe("HTTP_REFUSED");
   });
 
-  it("Retry-After is heard, in seconds and as a date", async () => {
+  it("with Retry-After delays the retry, in seconds or until a date", async () => {
     const [beganMs, hourMs] = [Date.now(), 3_600_000];
     const given = ["7", new Date(beganMs + hourMs).toUTCString(), new Date(0).toUTCString(), "soon", "-1", "1e9"];
     const left = [...given];
@@ -270,7 +270,7 @@ describe("an answer is judged:", () => {
     expect(asked.slice(2)).toEqual([undefined, undefined, undefined, undefined]);
   });
 
-  it("nobody there, and one that breaks off, are worth another try", async () => {
+  it("is retryable if the connection is refused or breaks off", async () => {
     const gone = await receiver(saying(200));
     const [server] = servers.splice(0) as [Server];
     await new Promise((resolve) => server.close(resolve));
@@ -292,7 +292,7 @@ describe("an answer is judged:", () => {
   });
 });
 
-describe("an end from outside", () => {
+describe("the end of a call", () => {
   const silent = () => {
     let asked: () => void = () => undefined;
     const arrived = new Promise<void>((resolve) => {
@@ -301,7 +301,7 @@ describe("an end from outside", () => {
     return { arrived, answer: (() => asked()) as RequestListener };
   };
 
-  it("the run's signal breaks the request off, with its own reason", async () => {
+  it("the run's abort signal ends the request with the signal's reason", async () => {
     const { arrived, answer } = silent();
     const { url } = await receiver(answer);
     const controller = new AbortController();
@@ -311,7 +311,7 @@ describe("an end from outside", () => {
     expect(await failed).toMatchObject({ code: "CANCELLED" });
   });
 
-  it("also while the name server is silent, and before anything began", async () => {
+  it("the abort also works during name resolution and before the request begins", async () => {
     const controller = new AbortController();
     let asked: () => void = () => undefined;
     const asking = new Promise<void>((resolve) => {
@@ -330,7 +330,7 @@ describe("an end from outside", () => {
     expect(received).toEqual([]);
   });
 
-  it("its own timeout covers an answer that never ends", async () => {
+  it("the call's timeout covers an answer that never ends", async () => {
     const { url } = await receiver((_, response) => {
       response.writeHead(200);
       response.write("begun");
@@ -342,16 +342,16 @@ describe("an end from outside", () => {
   });
 });
 
-describe("where it may not go", () => {
+describe("forbidden targets", () => {
   const canary = () => receiver(saying(200));
 
-  it("nowhere, until the worker's own configuration says where", async () => {
+  it("every target is forbidden until the worker's configuration allows some", async () => {
     const { url, received } = await canary();
     expect(await failure({ url }, { allow: [] })).toMatchObject({ code: "HTTP_NOT_ALLOWED" });
     expect(received).toEqual([]);
   });
 
-  it("not to itself in any other spelling", async () => {
+  it("the worker's own machine is forbidden in any spelling", async () => {
     const { port, received } = await canary();
     const spellings = [
       ..."127.0.0.1 2130706433 0x7f000001 0x7f.1 017700000001 0177.0.0.1 127.1 127.0.1".split(" "),
@@ -367,14 +367,14 @@ describe("where it may not go", () => {
   });
 
   it.each(["http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://metadata.test/"])(
-    "not to a cloud's metadata: %s",
+    "a cloud's metadata service is forbidden: %s",
     async (url) => {
       const resolve = async () => ["169.254.169.254"];
       expect((await failure({ url }, { allow: ["*"], resolve })).code).toBe("HTTP_NOT_ALLOWED");
     },
   );
 
-  it("not where a listed name leads inside; and a name that is not listed is not even looked up", async () => {
+  it("a listed name with an internal address is forbidden, and an unlisted name is not even resolved", async () => {
     const { port, received } = await canary();
     const looked: string[] = [];
     const resolve = async (host: string) => {
@@ -390,7 +390,7 @@ describe("where it may not go", () => {
     expect(received).toEqual([]);
   });
 
-  it("a name that changes its mind: the address that was checked is the one that is called", async () => {
+  it("if a name's address changes, the address that was checked is called", async () => {
     const { port, received } = await canary();
     let answers = 0;
     // The name resolves to the listed address first, and from then on to an address that must not be called.
@@ -406,7 +406,7 @@ describe("where it may not go", () => {
     expect(received).toHaveLength(2);
   });
 
-  it("a name without an address is worth another try", async () => {
+  it("a name without an address is retryable", async () => {
     const resolve = async () => Promise.reject(new Error("ENOTFOUND"));
     expect(await failure({ url: "http://api.test/" }, { allow: ["api.test"], resolve })).toMatchObject({
       code: "HTTP_FAILED",
@@ -418,7 +418,7 @@ describe("redirects", () => {
   const toward = (status: number, location: () => string) =>
     receiver((request, response) => saying(status, { location: location() })(request, response));
 
-  it("are not followed, and the failure tells where to", async () => {
+  it("are not followed, and the error names the target", async () => {
     const last = await receiver(saying(200));
     const { url } = await toward(302, () => last.url);
     expect(await failure({ url })).toMatchObject({ code: "HTTP_REFUSED", message: expect.stringContaining(last.url) });
@@ -430,7 +430,7 @@ describe("redirects", () => {
     [303, "GET", ""],
     [307, "POST", '{"a":1}'],
     [308, "POST", '{"a":1}'],
-  ])("%i is followed where the task says so, as %s", async (status, method, body) => {
+  ])("%i is followed if the task allows it, as %s", async (status, method, body) => {
     const last = await receiver(saying(200, {}, "there"));
     const { url, received } = await toward(status, () => `${last.url}/there`);
     const headers = { Authorization: "Bearer t", Cookie: "c=1", "X-Key": "k" };
@@ -443,7 +443,7 @@ describe("redirects", () => {
       expect(sent[name], `another port is another origin: ${name}`).toBeUndefined();
   });
 
-  it("keep the task's headers at the origin that they are for", async () => {
+  it("send the task's headers only to the original origin", async () => {
     let first = true;
     const { url, received } = await receiver((request, response) => {
       const headers = { location: "/again" };
@@ -454,7 +454,7 @@ describe("redirects", () => {
     expect(received.map(({ headers }) => headers.authorization)).toEqual(["Bearer t", "Bearer t"]);
   });
 
-  it("lead nowhere that the worker may not call, nor round and round", async () => {
+  it("do not lead to forbidden targets, and do not loop", async () => {
     const other = await receiver(saying(200));
     const places = [
       `http://localhost:${other.port}/`,

@@ -10,7 +10,7 @@ const post = (webhook: string, addresses: string[], allow?: string[]) =>
   );
 
 it.each([["10.0.0.8"], ["127.0.0.1"], ["169.254.169.254"], ["::1"]])(
-  "a name that leads to %s is not called",
+  "a name that resolves to %s is not called",
   async (address) => {
     await expect(post("http://hooks.example.com:1/x", [address])).rejects.toMatchObject({
       code: "HTTP_NOT_ALLOWED",
@@ -19,7 +19,7 @@ it.each([["10.0.0.8"], ["127.0.0.1"], ["169.254.169.254"], ["::1"]])(
   },
 );
 
-it("what failed tells the host alone: the path may be the secret", async () => {
+it("an error names only the host, because the path may be the secret", async () => {
   const hook = (addresses: string[], allow?: string[]) => post("http://hooks.example.com:1/s3cret/x", addresses, allow);
   for (const posted of [hook(["10.0.0.8"]), hook(["127.0.0.1"], ["127.0.0.0/8"])]) {
     const { message } = (await posted.catch((error: unknown) => error)) as Error;
@@ -28,13 +28,13 @@ it("what failed tells the host alone: the path may be the secret", async () => {
   }
 });
 
-it("unless the operator lists the address", async () => {
+it("an internal address is called if the operator lists it", async () => {
   await expect(post("http://hooks.example.com:1/x", ["127.0.0.1"], ["127.0.0.0/8"])).rejects.toMatchObject({
     code: "HTTP_FAILED",
   });
 });
 
-it("a list that cannot be read is refused beforehand, by the option's name", () => {
+it("an invalid allow list is refused at configuration, with the option's name", () => {
   const webhook = "https://hooks.example.com/x";
   checkWebhooks({ ops: { webhook, allow: ["10.1.0.0/16"] } });
   expect(() => checkWebhooks({ ops: { webhook, allow: ["10.1.0.0/99"] } })).toThrow(

@@ -19,7 +19,7 @@ function headersOf(task: string, options: HttpTaskOptions): Record<string, strin
   );
 }
 
-it("signs as RFC 9421 says (B.2.5)", () => {
+it("signs as in RFC 9421 (B.2.5)", () => {
   const secret = Buffer.from(
     "uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==",
     "base64",
@@ -35,7 +35,7 @@ it("signs as RFC 9421 says (B.2.5)", () => {
   });
 });
 
-it("signs by a namespace's own secret; for another namespace by the cluster's, of which the log warns once", () => {
+it("signs with the namespace's own secret, or with the cluster's, for which it warns once", () => {
   const options = { secret: "of all", namespaceSecrets: { billing: "of billing" } };
   const isSigned = (headers: Record<string, string>, keyId: string, secret: string) => {
     const came = { method: "POST", url: "/settle", headers: { ...headers, host: "api.test" }, raw: body };
@@ -57,8 +57,11 @@ it("signs by a namespace's own secret; for another namespace by the cluster's, o
   expect(warned).toEqual([expect.stringContaining("namespace ops "), expect.stringContaining("namespace default ")]);
 });
 
-it.each<object>([{ billing: "" }, { "a b": "s3cret" }, { billing: 7 }])("is not made of %j", (namespaceSecrets) => {
-  const made = () => headersOf("t", { namespaceSecrets: namespaceSecrets as Record<string, string> });
-  expect(made).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
-  expect(made).not.toThrow(/s3cret/);
-});
+it.each<object>([{ billing: "" }, { "a b": "s3cret" }, { billing: 7 }])(
+  "refuses the namespace secrets %j",
+  (namespaceSecrets) => {
+    const made = () => headersOf("t", { namespaceSecrets: namespaceSecrets as Record<string, string> });
+    expect(made).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(made).not.toThrow(/s3cret/);
+  },
+);

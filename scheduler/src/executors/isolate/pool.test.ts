@@ -68,7 +68,7 @@ const ends = (at: number, text = "1") => host(at).says({ kind: "ended", turn: tu
 const live = () => hosts.filter(({ isEnded }) => !isEnded).length;
 
 describe("a pool of hosts", () => {
-  it("takes a run's messages in the async context of that run, whichever run started the host", async () => {
+  it("handles a run's messages in the async context of that run, whichever run started the host", async () => {
     const trace = new AsyncLocalStorage<string>();
     const seen: [number, string | undefined][] = [];
     const of = pool(1);
@@ -91,7 +91,7 @@ describe("a pool of hosts", () => {
     of.close();
   });
 
-  it("keeps one ready ahead, uses the last that became idle, and ends at a minute's end what was not needed", async () => {
+  it("keeps one host ready, prefers the most recently used, and ends unneeded hosts after a minute", async () => {
     const of = pool(10);
     const started = of.start();
     expect(hosts).toHaveLength(1);
@@ -115,7 +115,7 @@ describe("a pool of hosts", () => {
     expect(of.size).toBe(1);
   });
 
-  it("has no more than it may, and the rest wait in order", () => {
+  it("has at most its maximum of hosts, and further runs wait in order", () => {
     const of = pool(1);
     void of.start();
     ready(0);
@@ -126,7 +126,7 @@ describe("a pool of hosts", () => {
     expect(givenTo(0)).toEqual([1, 2, 3]);
   });
 
-  it("hands on what told a run to stop, then ends the host, and has another one by then", async () => {
+  it("forwards the abort reason to the host, ends the host later, and meanwhile starts another", async () => {
     const of = pool(1);
     void of.start();
     ready(0);
@@ -151,7 +151,7 @@ describe("a pool of hosts", () => {
     expect(of.size).toBe(1);
   });
 
-  it("keeps to its bound when a host that was told to stop does so", async () => {
+  it("keeps its maximum if an aborted host ends its run by itself", async () => {
     const of = pool(1);
     void of.start();
     ready(0);
@@ -165,7 +165,7 @@ describe("a pool of hosts", () => {
     expect(of.size).toBe(1);
   });
 
-  it("lets a run go that is told to stop while it waits, or before", async () => {
+  it("rejects a run that is aborted while or before it waits", async () => {
     const of = pool(1);
     void of.start();
     const waits = run(of, 1);
@@ -176,7 +176,7 @@ describe("a pool of hosts", () => {
     expect(hosts).toHaveLength(1);
   });
 
-  it("fails the run of a host that ends by itself, and gives the next run another", async () => {
+  it("fails the run of a host that ends by itself, and gives the next run another host", async () => {
     const of = pool(2);
     void of.start();
     ready(0);
@@ -194,7 +194,7 @@ describe("a pool of hosts", () => {
     expect(await next).toBe(1);
   });
 
-  it("fails a run for each start that fails, and its own start, and begins anew", async () => {
+  it("fails one run for each failed start, fails its own start, and then can start again", async () => {
     const of = pool(1);
     const started = of.start();
     host(0).gone({ outOfMemory: false, how: "exited with code 3" });
@@ -207,7 +207,7 @@ describe("a pool of hosts", () => {
     expect(await second).toBe(1);
   });
 
-  it("fails what it has when it is closed, and can be started again", async () => {
+  it("fails its runs when it is closed, and can be started again", async () => {
     const of = pool(1);
     void of.start();
     ready(0);
@@ -222,7 +222,7 @@ describe("a pool of hosts", () => {
     expect(givenTo(1)).toEqual([4]);
   });
 
-  it("refuses a payload that cannot be copied, and goes on with the host", async () => {
+  it("refuses a payload that cannot be cloned, and keeps using the host", async () => {
     const of = pool(1);
     void of.start();
     ready(0);

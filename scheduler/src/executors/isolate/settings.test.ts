@@ -6,8 +6,8 @@ import { isolationOf, moduleOf } from "./settings.ts";
 
 const usual = { place: "thread", memoryMb: null, most: null, killAfterMs: 1_000 };
 
-describe("where a handler runs", () => {
-  it("is a thread, unless it is said", () => {
+describe("the isolation of a handler", () => {
+  it("is a thread by default", () => {
     expect(isolationOf("report", undefined)).toEqual(usual);
     expect(isolationOf("report", "thread")).toEqual(usual);
     expect(isolationOf("report", { in: "thread", killAfter: "1s" })).toEqual(usual);
@@ -50,7 +50,7 @@ describe("the module of a handler", () => {
     );
   });
 
-  it("stands in the place of the function, which cannot be isolated itself", () => {
+  it("replaces the function, which cannot be isolated itself", () => {
     const isolates = new Isolates({ concurrency: 1, log: silentLog });
     const plain = () => 1;
     expect(isolates.handler("report", plain, undefined)).toBe(plain);

@@ -5,8 +5,8 @@ import { received, sent } from "./thrown.ts";
 /** Converts a thrown value to its sendable form, copies it, and converts it back. */
 const across = (thrown: unknown, reason?: unknown) => received(structuredClone(sent(thrown, reason)), reason);
 
-describe("what is thrown across", () => {
-  it("keeps class, name, message, stack, cause and what else an error holds", () => {
+describe("an error thrown across the thread boundary", () => {
+  it("keeps its class, name, message, stack, cause and other properties", () => {
     class OwnError extends RangeError {
       override readonly name = "OwnError";
       readonly code = "E_OWN";
@@ -23,7 +23,7 @@ describe("what is thrown across", () => {
     expect(across(new TypeError("plain"))).toBeInstanceOf(TypeError);
   });
 
-  it("keeps a CarillonError one, also of another copy of this package", () => {
+  it("stays a CarillonError, also one from another copy of this package", () => {
     const thrown = new CarillonError("HTTP_FAILED", "later", {
       hint: "wait",
       path: "a.b",
@@ -49,13 +49,13 @@ describe("what is thrown across", () => {
     expect(across(pretender)).toMatchObject({ code: "NOT_A_CODE" });
   });
 
-  it("is the reason itself, where that told the run to stop", () => {
+  it("is the abort reason itself if that stopped the run", () => {
     const reason = new CarillonError("CANCELLED", "by hand");
     expect(across(reason, reason)).toBe(reason);
     expect((across(new Error("stopped", { cause: reason }), reason) as Error).cause).toBe(reason);
   });
 
-  it("may be anything", () => {
+  it("may be any value", () => {
     for (const value of ["text", 5, undefined, null, { code: "X" }, new Map([[1, 2]])])
       expect(across(value)).toEqual(value);
     expect(across({ f: () => undefined })).toBe("{}");

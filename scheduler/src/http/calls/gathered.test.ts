@@ -15,8 +15,8 @@ function slowStore() {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("what is gathered", () => {
-  test("goes at once while there is room, then together, a bounded number at a time, each answered in its place", async () => {
+describe("batched queries", () => {
+  test("are sent at once while few are in flight, then in bounded batches, and each gets its own answer", async () => {
     const { sent, answers, gathered } = slowStore();
     const first = gathered.ask("a");
     await turn();
@@ -38,7 +38,7 @@ describe("what is gathered", () => {
     expect(await Promise.all(later)).toEqual(["C", "D", "E", "F"]);
   });
 
-  test("is refused together where its statement fails, and the next is asked all the same", async () => {
+  test("fail together if their statement fails, and the next batch is sent all the same", async () => {
     const { answers, gathered } = slowStore();
     const [one, two] = [gathered.ask("bad"), gathered.ask("a")].map((asked) => asked.catch((error: Error) => error));
     await turn();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { cursorText, namedAfter, pageOf } from "./pages.ts";
 
-test("pages by name have each name once, also where the database orders names otherwise", () => {
+test("pages by name contain each name once, also if the database sorts names differently", () => {
   // A database with the locale en_US sorts the names in this order.
   const rows = ["apple", "a-pear", "Banana", "b/cherry", "Zoo"].map((name) => ({ name }));
   const seen: string[] = [];

@@ -28,7 +28,7 @@ const spends = (ms: number) => vi.spyOn(process, "cpuUsage").mockReturnValue({ u
 afterEach(() => vi.restoreAllMocks());
 
 describe("a payload's schema", () => {
-  test("tells what it has against a payload, and where", () => {
+  test("reports what is wrong with a payload, and its path", () => {
     const of = (payload: unknown) => issuesOf(schema, payload)?.map(({ path }) => path);
     expect(of({ ledger: "aa", lines: [{ sku: "a" }] })).toEqual([]);
     expect(of({ pattern: 0, lines: [{ sku: "a" }, {}] })).toEqual([["ledger"], ["pattern"], ["lines", 1, "sku"]]);
@@ -38,7 +38,7 @@ describe("a payload's schema", () => {
       for (let again = 0; again < 2; again++) expect(issuesOf({ ...schema, $id }, { ledger: "aa" })).toEqual([]);
   });
 
-  test("looks at patterns, and holds nobody up by one that takes for ever", () => {
+  test("checks patterns, and interrupts a pattern that never ends", () => {
     const held = (ledger: string) => issuesOf({ ...schema, title: "short" }, { ledger });
     expect(held("aa")).toEqual([]);
     expect(held("b")).toEqual([{ path: ["ledger"], message: expect.stringContaining("^(a+)+$") }]);
@@ -68,7 +68,7 @@ describe("a payload's schema", () => {
     ["a condition", { if: { type: "number" }, else: { minLength: 3 } }, "x"],
     ["dependentRequired", { dependentRequired: { a: ["b"] } }, { a: 1 }],
     ["a format", { type: "string", format: "date-time" }, "tomorrow"],
-  ])("%s has something against it", (_, given, payload) => {
+  ])("%s is checked", (_, given, payload) => {
     expect(issuesOf(given, payload)).not.toEqual([]);
     expect(issuesOf(given, payload)).not.toBeNull();
   });
@@ -79,11 +79,11 @@ describe("a payload's schema", () => {
     ["a schema elsewhere", { $ref: "https://elsewhere.example/schema.json" }],
     ["another dialect", { $schema: "http://json-schema.org/draft-04/schema#", type: "string" }],
     ["a pattern that is none", { type: "string", pattern: "(" }],
-  ])("is not said to be checked with %s", (_, given) => {
+  ])("is reported as not checked with %s", (_, given) => {
     expect(payloadIssues(given, "x")).toBeNull();
   });
 
-  test("is given up where it means itself, or doubles at each step", () => {
+  test("is given up if it refers to itself or doubles at each step", () => {
     expect(payloadIssues({ anyOf: [{ $ref: "#" }, { $ref: "#" }] }, "x")).toBeNull();
     const twice = (at: number) => ({ anyOf: [{ $ref: `#/$defs/s${at}` }, { $ref: `#/$defs/s${at}` }] });
     const $defs: Record<string, Json> = { s40: { type: "number" } };

@@ -21,7 +21,7 @@ const opened = async (path: string) => {
   return list;
 };
 
-describe("passwords of breaches", () => {
+describe("breached passwords", () => {
   const breached = Array.from({ length: 200 }, (_, n) => `breached password ${n}`);
 
   it.each([
@@ -32,15 +32,18 @@ describe("passwords of breaches", () => {
       "\r\n",
     ],
     ["small letters, and no end of the last line", (hash: string) => hash.toLowerCase(), "\n"],
-  ])("are found in a file of %s, first and last among them, and others are not", async (name, line, end) => {
-    const hashes = breached.map(hashOf).sort();
-    const lines = hashes.map((hash, n) => line(hash, n)).join(end);
-    const list = await opened(fileOf(name, name.startsWith("small") ? lines : lines + end));
-    for (const password of breached) expect([password, await list.has(password)]).toEqual([password, true]);
-    for (let n = 0; n < 100; n++) expect(await list.has(`another password ${n}`)).toBe(false);
-  });
+  ])(
+    "are found in a file of %s, including the first and the last, and other passwords are not",
+    async (name, line, end) => {
+      const hashes = breached.map(hashOf).sort();
+      const lines = hashes.map((hash, n) => line(hash, n)).join(end);
+      const list = await opened(fileOf(name, name.startsWith("small") ? lines : lines + end));
+      for (const password of breached) expect([password, await list.has(password)]).toEqual([password, true]);
+      for (let n = 0; n < 100; n++) expect(await list.has(`another password ${n}`)).toBe(false);
+    },
+  );
 
-  it("are found in a file of one", async () => {
+  it("are found in a file with one line", async () => {
     const list = await opened(fileOf("one", hashOf("the only one")));
     expect([await list.has("the only one"), await list.has("another")]).toEqual([true, false]);
   });

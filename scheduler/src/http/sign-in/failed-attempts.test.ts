@@ -17,7 +17,7 @@ function ticking() {
 }
 
 describe("failed attempts", () => {
-  test("turn an address away for the rest of a minute, and are told once in each", () => {
+  test("block an address for the rest of a minute, and are logged once per minute", () => {
     const { at, clock, log, lines } = ticking();
     const attempts = new FailedAttempts(clock, log, "worker keys");
     for (let minute = 0; minute < 2; minute++) {
@@ -33,7 +33,7 @@ describe("failed attempts", () => {
     }
   });
 
-  test("of more addresses than fit in memory turn all new ones away, until windows end", () => {
+  test("from more addresses than fit in memory block all new addresses until the time windows end", () => {
     const { at, clock, log } = ticking();
     const attempts = new FailedAttempts(clock, log, "worker keys");
     for (let n = 0; n < 20_000; n++) attempts.failed(`net ${n}`);
@@ -89,7 +89,7 @@ describe("keys", () => {
       (error: CarillonError) => error.code,
     );
 
-  test("from an address that tries many cost the store one read a second, and a good one beside them is let in", async () => {
+  test("from an address with many failures cost one store read a second, and a valid key is still accepted", async () => {
     const { at, keys, reads, lines } = made();
     const codes: string[] = [];
     for (let n = 0; n < 1_000; n++) {
@@ -113,7 +113,7 @@ describe("keys", () => {
     expect(await told(keys.of(bearer(9), "10.0.0.1"))).toBe("KEY_UNKNOWN");
   });
 
-  test("with a wrong secret to a known number cost no read; how long to wait is told", async () => {
+  test("with a wrong secret for a known number cost no store read, and the error gives the wait", async () => {
     const { keys, reads, at } = made();
     await keys.of(bearer(7, secret), "10.0.0.9");
     let last: unknown;

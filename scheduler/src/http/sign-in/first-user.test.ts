@@ -36,8 +36,8 @@ async function firstStart(given: string | null, hasTerminal: boolean, users: str
   return { logged: logged.join("\n"), told: told.join("\n"), made };
 }
 
-describe("a start of a cluster without users", () => {
-  it("makes admin with a password of chance, and tells it on the terminal alone", async () => {
+describe("the start of a cluster without users", () => {
+  it("creates admin with a random password, and shows it only on the terminal", async () => {
     const { logged, told, made } = await firstStart(null, true);
     const [, password = ""] = /with the password ([a-z2-9]{6}(?:-[a-z2-9]{6}){3}), and/.exec(told) ?? [];
     expect(made).toMatchObject([{ name: "admin", temporary: true }]);
@@ -45,7 +45,7 @@ describe("a start of a cluster without users", () => {
     expect(logged).toBe("");
   });
 
-  it("makes nobody without a terminal, and says what to do", async () => {
+  it("creates no user without a terminal, and logs a hint", async () => {
     const { logged, made } = await firstStart(null, false);
     expect(made).toEqual([]);
     expect(logged).toMatch(/nobody can sign in yet.*carillon users create admin --role admin/);
@@ -54,7 +54,7 @@ describe("a start of a cluster without users", () => {
   it.each([
     ["a text", () => "nine herons at the weir"],
     ["a file", () => inFile("password", "nine herons at the weir\n")],
-  ])("makes admin with the password that it is given as %s, and tells it nowhere", async (_, given) => {
+  ])("creates admin with the password given as %s, and shows it nowhere", async (_, given) => {
     const { logged, told, made } = await firstStart(given(), true);
     expect(await isPassword("nine herons at the weir", made[0]?.hash ?? null)).toBe(true);
     expect(`${logged}${told}`).not.toContain("herons");
@@ -70,7 +70,7 @@ describe("a start of a cluster without users", () => {
   });
 });
 
-it("a start of a cluster with users makes none, and reads no file for it", async () => {
+it("the start of a cluster with users creates none, and does not read the password file", async () => {
   const given = `file:${join(folder, "gone since")}`;
   expect(await firstStart(given, true, ["ann"])).toEqual({ logged: "", told: "", made: [] });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { knownBrowser, knownBrowserShape, makeKnownBrowser } from "./known-browser.ts";
 
-test("a browser is known by its account's proof, until the password is another", () => {
+test("a browser is recognised by its account's cookie until the password changes", () => {
   const cookie = makeKnownBrowser("ann", "a hash");
   expect(cookie).toMatch(knownBrowserShape);
   expect(knownBrowser(cookie, "ann", "a hash")).toBe(cookie.split(".")[0]);

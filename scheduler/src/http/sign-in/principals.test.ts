@@ -5,7 +5,7 @@ import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
 import { silentLog } from "../../base/log.ts";
 import { Principals } from "./principals.ts";
 
-test("a lock-out here holds at once, also for who was just being looked up when it came", async () => {
+test("a local lock-out takes effect at once, also for a user whose look-up is in flight", async () => {
   const secret = makeSecret();
   const user = {
     userId: 1,
@@ -47,7 +47,7 @@ test("a lock-out here holds at once, also for who was just being looked up when 
   await expect(after.asked).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
 });
 
-test("a sign-in's uses are put down once a minute, and not that a stream goes on", async () => {
+test("a session's use is written at most once a minute, and not for a continuing stream", async () => {
   const clock = new VirtualClock(0);
   const user = {
     userId: 1,

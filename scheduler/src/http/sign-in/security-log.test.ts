@@ -12,8 +12,8 @@ function told() {
 const message = "refused: The name or the password is wrong.";
 const more = "more requests were refused than are told one by one";
 
-describe("the log of who was let in and refused", () => {
-  it("tells each one, with what is known of it", () => {
+describe("the security log", () => {
+  it("records each sign-in and refusal, with the known details", () => {
     const { lines, security } = told();
     security.signedIn("password", { address: "10.0.0.1", user: "ann" });
     security.refused("SIGN_IN_REFUSED", { address: "10.0.0.2", user: "ann" });
@@ -24,7 +24,7 @@ describe("the log of who was let in and refused", () => {
     ]);
   });
 
-  it("tells of a flood 60 a minute, and the number of the others", () => {
+  it("records 60 entries of a flood per minute, and the number of further ones", () => {
     const { clock, lines, security } = told();
     for (let n = 0; n < 1_000; n++) security.refused("SIGN_IN_REFUSED", { address: `10.0.1.${n % 250}` });
     security.refused("ACCESS_DENIED", { address: "10.0.0.1", user: "ann" });
@@ -37,7 +37,7 @@ describe("the log of who was let in and refused", () => {
     expect(lines).toHaveLength(62);
   });
 
-  it("tells the number when the server stops", () => {
+  it("records that number when the server stops", () => {
     const { clock, lines, security } = told();
     for (let n = 0; n < 61; n++) security.refused("SIGN_IN_REFUSED", { address: "10.0.0.1" });
     security.close();

@@ -12,8 +12,8 @@ const wrong = async () => false;
 const right = async () => true;
 const busy = { code: "TOO_MANY_ATTEMPTS" };
 
-describe("who guesses", () => {
-  test("an account from one address is slowed after five, twice as long each time, and forgiven by the right one", async () => {
+describe("password guessing", () => {
+  test("is slowed per account and address after five failures, ever longer, until the right password", async () => {
     const { at, throttle } = ticking();
     const from = (address: string, check: () => Promise<boolean>) => throttle.attempt("ann", stranger(address), check);
     for (let n = 0; n < 5; n++) expect(await from("10.0.0.1", wrong)).toBe(false);
@@ -28,7 +28,7 @@ describe("who guesses", () => {
     expect(await from("10.0.0.1", right)).toBe(true);
   });
 
-  test("an account is never slowed as a whole: its owner is let in from a fresh address, and changes the password", async () => {
+  test("never slows an account as a whole: its owner can sign in from a new address and change the password", async () => {
     const { throttle } = ticking();
     for (let n = 0; n < 200; n++) expect(await throttle.attempt("ann", stranger(`10.0.0.${n}`), wrong)).toBe(false);
     expect(await throttle.attempt("ann", stranger("10.0.1.1"), right)).toBe(true);
@@ -40,7 +40,7 @@ describe("who guesses", () => {
     await expect(throttle.attempt("ann", proven, right)).rejects.toMatchObject(busy);
   });
 
-  test("who has shown the password before is judged before all strangers, however many wait", async () => {
+  test("does not delay users who signed in there before: they are checked before all strangers", async () => {
     const { throttle } = ticking();
     expect(await throttle.attempt("ann", stranger("10.0.0.1"), right)).toBe(true);
     const order: string[] = [];
@@ -71,7 +71,7 @@ describe("who guesses", () => {
     expect(ended.filter(({ status }) => status === "fulfilled")).toHaveLength(11);
   });
 
-  test("an address is slowed after twenty accounts; those who know their passwords are not", async () => {
+  test("is slowed per address after twenty accounts, but users with the right password are not", async () => {
     const { throttle } = ticking();
     for (let n = 0; n < 100; n++) expect(await throttle.attempt(`user-${n}`, stranger("10.0.0.9"), right)).toBe(true);
     for (let n = 0; n < 20; n++)
@@ -80,7 +80,7 @@ describe("who guesses", () => {
     expect(await throttle.attempt("another", stranger("2001:db8:0:1::1"), right)).toBe(true);
   });
 
-  test("is not who was never judged: the store was away, or too many waited in line", async () => {
+  test("is not counted for attempts that were not checked, if the store was away or the queue was full", async () => {
     const { throttle } = ticking();
     const away = () => Promise.reject(new Error("the store is away"));
     for (let n = 0; n < 30; n++)
@@ -101,7 +101,7 @@ describe("who guesses", () => {
     expect(await throttle.attempt("ann", stranger("10.0.0.1"), right)).toBe(true);
   });
 
-  test("at once gains nothing: one is judged at a time, eight wait, the rest are refused", async () => {
+  test("gains nothing from concurrency: one attempt is checked at a time, eight wait, and more are refused", async () => {
     const { throttle } = ticking();
     let judged = 0;
     let most = 0;

@@ -27,7 +27,7 @@ function line() {
   return { clock, heard, answers, answer, looks, end };
 }
 
-test("a stream's line beats every 15 s for as long as its reader may listen, and ends within half a second when not", async () => {
+test("a stream sends a heartbeat every 15 s while its reader has access, and ends within 0.5 s otherwise", async () => {
   const { clock, heard, looks, answers } = line();
   await looks(29, true);
   expect(heard).toEqual([]);
@@ -39,7 +39,7 @@ test("a stream's line beats every 15 s for as long as its reader may listen, and
   expect(answers).toHaveLength(0);
 });
 
-test("a stream outlives looks that cannot be told, up to its next beat", async () => {
+test("a stream survives failed access checks until its next heartbeat", async () => {
   const { heard, looks } = line();
   const away = new Error("the store is away");
   await looks(20, away);
@@ -50,7 +50,7 @@ test("a stream outlives looks that cannot be told, up to its next beat", async (
   expect(heard).toEqual([": beat\n\n", "stopped"]);
 });
 
-test("a stream that ends while that is asked is written to no more, and not asked for again", async () => {
+test("a stream that ends during an access check is neither written to nor checked again", async () => {
   for (const may of [true, false]) {
     const { clock, heard, answers, answer, end } = line();
     clock.advance(500);

@@ -15,7 +15,7 @@ const saying = (fence: number, verdict: Partial<Verdict>): Settlement => ({
   verdict: { kind: "ended", outcome: "succeeded", result: null, error: null, ...verdict } as Verdict,
 });
 
-it("of what is under way for another poll, that poll's refusals are its own", async () => {
+it("refusals of a verdict that another poll also sends go to the poll they belong to", async () => {
   // Claim 7 has ended with a success, so a failure for it is refused; a repeated success is not.
   const claims = {
     settle: async (_session: number, items: Settlement[]) =>
@@ -32,7 +32,7 @@ it("of what is under way for another poll, that poll's refusals are its own", as
   expect(await succeeding).toEqual(new Set());
 });
 
-it("a verdict that cannot be written is the fault of the poll that brought it, and of no other that repeats one beside it", async () => {
+it("an unwritable verdict fails the poll that sent it, but not a poll that repeats another of its verdicts", async () => {
   const claims = {
     settle: async (_session: number, items: Settlement[]) => {
       if (items.some(({ fence }) => fence === 7)) throw new Error("out of order");

@@ -46,7 +46,7 @@ describe("the samples of every importer fire as their sources do", () => {
   });
 });
 
-describe("a fault of an importer is a difference", () => {
+describe("a wrong import is a difference", () => {
   const at = Date.UTC(2030, 0, 1);
   const day = { dialect: "interval", everyMs: 86_400_000, anchorMs: 0 } as const;
   const nine = { dialect: "vixie", text: "0 9 * * *", zone: "Europe/Berlin" } as const;
@@ -68,7 +68,7 @@ describe("a fault of an importer is a difference", () => {
     ["one time in another zone", taskOf({ at: "2030-01-01T01:00:00Z" }, { dialect: "once", atMs: at })],
   ])("%s", (_, task) => expect(compared(task)).toMatchObject({ outcome: "differs" }));
 
-  it("is shown where it is: both lists side by side", () => {
+  it("is shown with both lists of times side by side", () => {
     const { times, zone, said } = compared(cronTask("0 9 * * 1-5", "vixie", "0 9 * * 2-6", "UTC"));
     expect([zone, said]).toEqual(["UTC", "0 9 * * 2-6"]);
     expect(times.slice(0, 4)).toEqual([
@@ -79,7 +79,7 @@ describe("a fault of an importer is a difference", () => {
     ]);
   });
 
-  it("is not what schedulers disagree on: times beside a change of clocks are shown and not judged", () => {
+  it("does not include times beside a change of clocks, which are shown but not judged", () => {
     const skipped = taskOf(
       { cron: "30 2 * * SUN", zone: "Europe/Berlin", gap: "skip" },
       { dialect: "vixie", text: "30 2 * * 0", zone: "Europe/Berlin" },
@@ -93,7 +93,7 @@ describe("a fault of an importer is a difference", () => {
     });
   });
 
-  it("is not claimed where there is nothing to compare with", () => {
+  it("is not reported if there is nothing to compare with", () => {
     expect(compared({ ...cronTask("0 9 * * *", "vixie", "H 9 * * *") })).toMatchObject({ outcome: "not compared" });
     const { told: _, ...bare } = cronTask("0 9 * * *", "vixie", "");
     expect(compared(bare)).toMatchObject({ outcome: "not compared", times: [] });
@@ -114,7 +114,7 @@ const field = (low: number, high: number) =>
 const fields = (weekdays: [number, number]) =>
   fc.tuple(field(0, 59), field(0, 23), field(1, 28), field(1, 12), field(...weekdays));
 
-describe("both readings agree on any expression, and not without the importer's change of it", () => {
+describe("both readings agree on any expression, and disagree without the importer's conversion", () => {
   const property = (
     dialect: CronDialect,
     weekdays: [number, number],
@@ -133,10 +133,10 @@ describe("both readings agree on any expression, and not without the importer's 
     );
     return unchanged;
   };
-  it("Kubernetes, where a star with a step is a restriction", () => {
+  it("Kubernetes, where a star with a step counts as a restriction", () => {
     expect(property("kubernetes", [0, 6], (f) => f.join(" "), eitherDay)).toBeGreaterThan(0);
   });
-  it("Vixie, whose rule is ours", () => {
+  it("Vixie, whose rule is the same as Carillon's", () => {
     expect(
       property(
         "vixie",
@@ -185,7 +185,7 @@ describe("OnCalendar", () => {
   const slots = (text: string, from: string) =>
     nextSlots(readWritten("a", timers(text)[0]?.written).schedule, Date.parse(from), 5);
 
-  it.each(oracle.plain)("$text means what systemd-analyze says, in both readings", ({ text, from, times }) => {
+  it.each(oracle.plain)("$text means the same as in systemd-analyze, in both readings", ({ text, from, times }) => {
     const expected = times.map((time) => Date.parse(time));
     const { reading, zone = "UTC" } = readOnCalendar(text);
     expect(timesOf(reading, zone, Date.parse(from), 5)).toEqual(expected);
@@ -194,7 +194,7 @@ describe("OnCalendar", () => {
   });
 
   it.each(oracle.changes)(
-    "$text means what systemd-analyze says where clocks change, from $from",
+    "$text means the same as in systemd-analyze at a change of clocks, from $from",
     ({ text, from, times }) => {
       expect(slots(text, from)).toEqual(times.map((time) => Date.parse(time)));
     },

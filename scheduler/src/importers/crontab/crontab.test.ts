@@ -30,7 +30,7 @@ describe("entries", () => {
     expect(only("0 2 * * * 7z a x\n").command.argv[0]).toBe("7z");
   });
 
-  test("an account before the program is not taken for a program; a guess is told", () => {
+  test("an account before the program is not taken for a program, and a guess is reported", () => {
     const mixed = "17 * * * * root /opt/hourly\n*/5 * * * * /opt/poll\n";
     const { tasks, problems } = read(mixed);
     expect(tasks.map(({ command }) => command.argv)).toEqual([["/opt/poll"]]);
@@ -51,7 +51,7 @@ describe("entries", () => {
       expect(named.notes).toEqual([]);
   });
 
-  test("a user's entry, whole", () => {
+  test("a user's entry is read completely", () => {
     const text = `SHELL=/bin/bash\nPATH = "/usr/bin:/bin"\nHOME=/home/anna\n# nightly\n5 0 * * 1-5\tLANG=C /opt/report 'last night' -o out.txt\n`;
     expect(only(text, {}, "/var/spool/cron/crontabs/anna")).toEqual({
       name: "anna-report",
@@ -80,12 +80,12 @@ describe("entries", () => {
     expect(problem("0 0 * * *\n", { format: "system" }).message).toMatch(/no account/);
   });
 
-  test("each entry has the environment set above it, and no more", () => {
+  test("each entry has exactly the environment set above it", () => {
     const { tasks } = read("0 0 * * * /a\nX=1\n0 0 * * * /b\nX='two '\nY=\n0 0 * * * /c\n");
     expect(tasks.map(({ command }) => command.env)).toEqual([undefined, { X: "1" }, { X: "two ", Y: "" }]);
   });
 
-  test("every task is one that the scheduler takes", () => {
+  test("the scheduler accepts every imported task", () => {
     const { tasks } = read("A=b\nRANDOM_DELAY=5\n@hourly /a %in\n0~59 3 1 * fri /b\n");
     expect(tasks).toHaveLength(2);
     for (const { name, schedule, command, description } of tasks) {
@@ -93,7 +93,7 @@ describe("entries", () => {
     }
   });
 
-  test("line ends of any kind, no last newline, a byte order mark, tabs, a leading minus", () => {
+  test("any line ends, a missing last newline, a byte order mark, tabs and a leading minus are accepted", () => {
     const { tasks, problems, notes } = read("\uFEFFA=b\r\n \t 0\t0 *  * *\t/a x \r\n-@daily /b\r\n@daily /c\r");
     expect(problems).toEqual([]);
     expect(tasks.map(({ line, command }) => [line, command])).toEqual([
@@ -105,8 +105,8 @@ describe("entries", () => {
   });
 });
 
-describe("time", () => {
-  test("both day fields restricted: either is meant; with a star: both must match", () => {
+describe("schedules", () => {
+  test("two restricted day fields match either day; with a star, both must match", () => {
     expect(slots("30 4 1,15 * 5 /a\n", "2024-05-29T00:00:00Z", 4)).toEqual([
       "2024-05-31T02:30:00.000Z",
       "2024-06-01T02:30:00.000Z",
@@ -120,7 +120,7 @@ describe("time", () => {
     ]);
   });
 
-  test("clocks go forward and back: fixed times once, starred ones by elapsed time", () => {
+  test("at a change of clocks, fixed times fire once, and starred ones fire by elapsed time", () => {
     expect(slots("30 2 * * * /a\n", "2024-03-30T12:00:00Z", 2)).toEqual([
       "2024-03-31T01:30:00.000Z",
       "2024-04-01T00:30:00.000Z",
@@ -141,7 +141,7 @@ describe("time", () => {
     expect(only("*/30 2 * * * /a\n").schedule).toMatchObject({ gap: "skip", overlap: "both" });
   });
 
-  test("CRON_TZ holds from its line on; TZ is the command's", () => {
+  test("CRON_TZ applies from its line on; TZ is passed to the command", () => {
     const { tasks, notes } = read("@daily /a\nCRON_TZ=asia/tokyo\nTZ=America/Lima\n@daily /b\nCRON_TZ=\n@daily /c\n");
     expect(tasks.map(({ schedule }) => schedule)).toMatchObject([
       { zone: "Europe/Berlin" },
@@ -152,7 +152,7 @@ describe("time", () => {
     expect(notes).toEqual([{ line: 3, message: expect.stringContaining("CRON_TZ") }]);
   });
 
-  test("a CRON_TZ that is no zone takes the entries below it along, up to a good one", () => {
+  test("an invalid CRON_TZ makes the entries below it problems, up to a valid CRON_TZ", () => {
     const { tasks, problems } = read("CRON_TZ=Mars/Olympus\n@daily /a\nCRON_TZ=UTC\n@daily /b\n");
     expect(tasks.map(({ line }) => line)).toEqual([4]);
     expect(problems).toMatchObject([
@@ -166,7 +166,7 @@ describe("time", () => {
     ]);
   });
 
-  test("~ is chosen once: the same at each import, said in a note, spread over commands", () => {
+  test("~ is chosen once: it is equal at each import, noted, and spread over commands", () => {
     const text = Array.from({ length: 40 }, (_, n) => `0~59 3 * * * /opt/run ${n}\n`).join("");
     const minutes = read(text).tasks.map(
       ({ schedule }) => (schedule as { expression: string }).expression.split(" ")[0],
@@ -180,19 +180,19 @@ describe("time", () => {
     expect(read(text).notes[0]).toEqual({ line: 1, message: `chosen once and for all: minute 0~59 is ${minutes[0]}` });
   });
 
-  test("RANDOM_DELAY is a jitter", () => {
+  test("RANDOM_DELAY becomes a jitter", () => {
     expect(only("RANDOM_DELAY=45\n@daily /a\n").schedule).toMatchObject({ jitterMs: 2_700_000 });
     expect(read("RANDOM_DELAY=x\n@daily /a\n").problems).toMatchObject([{ line: 1 }]);
   });
 
-  test("the zone given is checked at once", () => {
+  test("an invalid zone is refused at once", () => {
     expect(() => read("", { zone: "Nowhere" })).toThrow(expect.objectContaining({ code: "ZONE_UNKNOWN" }));
   });
 });
 
 describe("commands that need a shell", () => {
   const text = 'SHELL=/bin/dash\n5 * * * * cd /srv && ./run > "$HOME/log"\n';
-  test("are problems that say what to do", () => {
+  test("are problems with a hint", () => {
     expect(problem(text)).toEqual({
       line: 2,
       text: '5 * * * * cd /srv && ./run > "$HOME/log"',
@@ -201,14 +201,14 @@ describe("commands that need a shell", () => {
       hint: expect.stringContaining("--shell"),
     });
   });
-  test("become an argv of the crontab's shell where the operator turns it on", () => {
+  test("become an argv of the crontab's shell if the operator enables it", () => {
     expect(only(text, { shell: true })).toMatchObject({
       command: { argv: ["/bin/dash", "-c", 'cd /srv && ./run > "$HOME/log"'], env: { SHELL: "/bin/dash" } },
       needsShell: true,
     });
     expect(problem("SHELL=bash\n@daily a | b\n", { shell: true }).message).toMatch(/not an absolute path/);
   });
-  test("variables that a worker passes on only where it allows them are noted, once each", () => {
+  test("variables that a worker passes on only if allowed are noted, once each", () => {
     const text = "PATH=/opt/own/bin:/usr/bin\nLANG=C\n@daily report a\n@hourly LD_LIBRARY_PATH=/opt/lib /opt/run\n";
     const { tasks, problems, notes } = read(text);
     expect(problems).toEqual([]);
@@ -223,16 +223,16 @@ describe("commands that need a shell", () => {
     ]);
     expect(read("PATH=/opt/own/bin\n@daily /bin/bash /opt/run\n").notes, "a shell may have any").toEqual([]);
   });
-  test("with a shell of other rules, each does", () => {
+  test("every command is a problem if SHELL has other syntax rules", () => {
     expect(problem("SHELL=/usr/bin/fish\n@daily /opt/run\n").message).toMatch(/fish/);
   });
-  test("those that need none have none, also then", () => {
+  test("commands that need no shell get none, even if shells are enabled", () => {
     expect(only("@daily /opt/run a\n", { shell: true })).toMatchObject({
       command: { argv: ["/opt/run", "a"], cwd: "~" },
       needsShell: false,
     });
   });
-  test("turning it on renames nothing", () => {
+  test("enabling the shell renames no task", () => {
     const both = "@daily /opt/run a\n@daily /opt/run b | tee\n";
     expect(read(both).tasks[0]?.name).toBe("tab-run-a");
     expect(read(both, { shell: true }).tasks.map(({ name }) => name)).toEqual(["tab-run-a", "tab-run-b"]);
@@ -265,19 +265,19 @@ describe("lines that cannot be imported", () => {
     expect(problem(text).hint).not.toBe("");
   });
 
-  test("what cron says to itself is noted, and kept from the command", () => {
+  test("variables and comments that concern cron itself are noted, and not passed to the command", () => {
     const { tasks, notes } = read("MAILTO=root\nLOGNAME=x\n@daily /a # why not\n");
     expect(tasks[0]?.command).toEqual({ argv: ["/a"], cwd: "~" });
     expect(notes).toMatchObject([{ line: 1 }, { line: 2 }, { line: 3, message: expect.stringContaining("why not") }]);
   });
 
-  test("a file that is no crontab ends quickly", () => {
+  test("a file that is not a crontab is refused quickly", () => {
     expect(problem("x".repeat(limits.crontabBytes + 1)).message).toMatch(/larger than/);
     const { problems } = read("\x7fELF\x02\x01\0\0".repeat(1000));
     expect(problems.length).toBeGreaterThan(0);
   });
 
-  test("names of JavaScript's own are only names", () => {
+  test("JavaScript's own property names are ordinary names", () => {
     expect(read("__proto__=x\nconstructor=y\ntoString=z\n@daily /a\n").tasks[0]?.command.env).toEqual(
       Object.fromEntries([
         ["__proto__", "x"],

@@ -88,7 +88,7 @@ describe("each file imports in full: every entry is a task or a problem", () => 
     }
   });
 
-  test("in all: 33 entries, 2 without a shell, 32 with one", () => {
+  test("33 entries in total: 2 import without a shell, 32 with one", () => {
     const all = Object.keys(expected);
     const count = (shell: boolean) => all.reduce((sum, path) => sum + read(path, shell).tasks.length, 0);
     expect([count(false), count(true)]).toEqual([2, 32]);
@@ -97,7 +97,7 @@ describe("each file imports in full: every entry is a task or a problem", () => 
   });
 });
 
-test("mdadm's command arrives as the shell would get it: \\% is a percent sign", () => {
+test("mdadm's command is passed on as the shell would get it: \\% becomes a percent sign", () => {
   expect(read("etc/cron.d/mdadm", true).tasks[0]?.command).toEqual({
     argv: [
       "/bin/sh",

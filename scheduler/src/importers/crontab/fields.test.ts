@@ -5,7 +5,7 @@ const first = () => 0;
 const read = (text: string, choose: (field: string, n: number) => number = first) =>
   readTimeFields(text.split(" "), choose);
 
-describe("what cron takes, in Carillon's dialect", () => {
+describe("accepted fields, in Carillon's dialect", () => {
   test.each([
     ["*/5 * * * *", "*/5 * * * *"],
     ["09,39 * * * *", "09,39 * * * *"],
@@ -20,7 +20,7 @@ describe("what cron takes, in Carillon's dialect", () => {
     expect(read(given).expression).toBe(expression);
   });
 
-  test("a star at the beginning of minute or hour is remembered: it decides what a change of clocks means", () => {
+  test("a leading star of minute or hour is kept, because it decides the behaviour at a change of clocks", () => {
     expect(read("*/5 3 * * *").wildcard).toBe(true);
     expect(read("0 */2 * * *").wildcard).toBe(true);
     expect(read("30 0-23 * * *").wildcard).toBe(false);
@@ -28,7 +28,7 @@ describe("what cron takes, in Carillon's dialect", () => {
     expect(readNickname("@daily")).toEqual({ expression: "@daily", wildcard: false, chosen: [] });
   });
 
-  test("~ is chosen within its bounds, and said", () => {
+  test("~ is chosen within its bounds, and noted", () => {
     expect(read("10~20 ~ * * *", (_, n) => n - 1)).toMatchObject({
       expression: "20 23 * * *",
       chosen: ["minute 10~20 is 20", "hour ~ is 23"],
@@ -37,7 +37,7 @@ describe("what cron takes, in Carillon's dialect", () => {
   });
 });
 
-describe("what is refused, and why", () => {
+describe("refused fields, with the reason", () => {
   test.each([
     ["5/10 * * * *", /step after a single value/],
     ["50-10 * * * *", /runs backwards/],
@@ -67,7 +67,7 @@ describe("what is refused, and why", () => {
     );
   });
 
-  test("the hint of a backward range is the range it may have meant", () => {
+  test("the hint for a backward range is the range that was probably meant", () => {
     expect(() => read("0 0 * * fri-sun")).toThrow(
       expect.objectContaining({ hint: "If it is to wrap around, write 5-7." }),
     );
@@ -76,7 +76,7 @@ describe("what is refused, and why", () => {
     );
   });
 
-  test("@reboot and unknown names", () => {
+  test("@reboot and unknown names are refused", () => {
     expect(() => readNickname("@reboot")).toThrow(/start of a machine/);
     expect(() => readNickname("@fortnightly")).toThrow(/not a name that cron knows/);
   });

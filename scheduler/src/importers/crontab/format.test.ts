@@ -3,7 +3,7 @@ import { detectFormat, spoolAccount } from "./format.ts";
 
 const user = "*/5 * * * * /opt/run a b\n";
 
-test("the place decides", () => {
+test("the file's path decides the format", () => {
   for (const path of ["/etc/crontab", "/etc/cron.d/x", "etc/cron.d/x", "/chroot/etc/crontab"]) {
     expect(detectFormat(path, user)).toBe("system");
   }
@@ -13,7 +13,7 @@ test("the place decides", () => {
   expect(spoolAccount("/etc/crontab")).toBeNull();
 });
 
-test("failing that, the content: every entry must name an account", () => {
+test("otherwise the content decides: every entry must name an account", () => {
   expect(detectFormat("x", user)).toBe("user");
   expect(detectFormat("x", "# only comments\nA=b\n")).toBe("user");
   expect(detectFormat("x", "A=b\n*/5 * * * *\troot\t/opt/run\n@daily www-data x\n-5 4 * * sun munin y\n")).toBe(

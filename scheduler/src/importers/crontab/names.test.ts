@@ -26,11 +26,11 @@ test.each([
   ["f", "/opt/bérénice", "f-b-r-nice"],
   ["f", "cd /x", "f"],
   ["f", "/", "f"],
-])("%s: %s", (prefix, command, name) => {
+])("%s: the name is %s", (prefix, command, name) => {
   expect(nameOf(prefix, command)).toBe(name);
 });
 
-test("two of one program are told apart by their arguments, then by a hash; their order plays no part", () => {
+test("entries of one program are distinguished by arguments, then by a hash, whatever their order", () => {
   const given = ["/a/x 1 1", "/a/x 60 2", "/a/y", "/b/x 1 1"];
   const names = named(given);
   expect(names.slice(1, 3)).toEqual(["f-x-60-2", "f-y"]);
@@ -40,7 +40,7 @@ test("two of one program are told apart by their arguments, then by a hash; thei
   expect(named([...given].reverse()).reverse()).toEqual(names);
 });
 
-test("only entries that say the same are numbered", () => {
+test("only identical entries are numbered", () => {
   const [first, second] = named(["/a/x", "/a/x"]);
   expect(second).toBe(`${first}-2`);
 });
@@ -60,6 +60,6 @@ test.each([
   ["/x/.hidden", "hidden"],
   ["C:\\My Tab.txt", "c-my-tab"],
   ["", "crontab"],
-])("prefix of %j", (path, prefix) => {
+])("the prefix of %j", (path, prefix) => {
   expect(namePrefix(path)).toBe(prefix);
 });

@@ -21,7 +21,7 @@ test.each([
   expect(argv(text)).toEqual(expected);
 });
 
-test("assignments before the program are its environment, and a comment is set apart", () => {
+test("assignments before the program become its environment, and a comment is separated", () => {
   expect(splitCommand(`LANG=C X="a b" A= prog x=1 # nightly`)).toEqual({
     argv: ["prog", "x=1"],
     env: { LANG: "C", X: "a b", A: "" },
@@ -34,7 +34,7 @@ test("assignments before the program are its environment, and a comment is set a
   expect(argv(`"A"=b`)).toEqual(["A=b"]);
 });
 
-describe("what only a shell can do is named", () => {
+describe("syntax that needs a shell is named", () => {
   test.each([
     ["a | b", /pipe/],
     ["a && b", /chain/],
@@ -70,7 +70,7 @@ test.each(["a 'b", 'a "b', "", "   ", "A=b", "# only a comment", "''"])("%j is r
   expect(() => splitCommand(text)).toThrow(expect.objectContaining({ code: "CRONTAB_INVALID" }));
 });
 
-test("splits as /bin/sh does, whenever it splits at all", () => {
+test("splits as /bin/sh does, for every text that it accepts", () => {
   const piece = fc.constantFrom(
     "a",
     "b c",

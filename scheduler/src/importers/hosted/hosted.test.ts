@@ -10,7 +10,7 @@ describe("EventBridge Scheduler", () => {
   const schedule = (row: object) =>
     importEventbridge([{ path: "x.json", text: JSON.stringify({ Name: "a", ...row }) }], utc);
 
-  it("carries input, retries, a start and a window of time over", () => {
+  it("imports input, retries, start date and flexible time window", () => {
     const found = importEventbridge([sample("eventbridge.json")], utc);
     expect(tasksOf(found)["billing/settle"]).toEqual({
       schedule: {
@@ -38,7 +38,7 @@ describe("EventBridge Scheduler", () => {
     expect(found.tasks.map((task) => compareTask(task, utc.nowMs, 20).outcome)).toEqual(["same"]);
   });
 
-  it("lets what is over or off stand still, and tells what has no schedule", () => {
+  it("imports ended or disabled schedules without their times, and reports entries without a schedule", () => {
     const ended = schedule({ ScheduleExpression: "rate(1 hour)", EndDate: past });
     const later = schedule({ ScheduleExpression: "rate(1 hour)", StartDate: coming, EndDate: 1_956_528_000 });
     const once = schedule({ ScheduleExpression: "at(2020-01-01T00:00:00)" });
@@ -76,7 +76,7 @@ describe("EventBridge Scheduler", () => {
 });
 
 describe("vercel.json and workflows", () => {
-  it("tells a file without crons, and passes over what runs on other events alone", () => {
+  it("reports a file without crons, and ignores workflows that only other events start", () => {
     expect(told(importVercel([{ path: "vercel.json", text: "{}" }], utc), "note")).toEqual([
       ": vercel.json has no crons",
     ]);
@@ -87,14 +87,14 @@ describe("vercel.json and workflows", () => {
     ]);
   });
 
-  it("tells what else starts a workflow, and is called as its file without a name", () => {
+  it("reports other triggers of a workflow, and names an unnamed workflow after its file", () => {
     const text = "on:\n  push:\n  schedule: [{ cron: '0 4 * * *' }]\n";
     const found = importGithubActions([{ path: ".github/workflows/nightly.yaml", text }], utc);
     expect(Object.keys(tasksOf(found))).toEqual(["nightly"]);
     expect(told(found, "lost")).toEqual(["nightly: it also runs on push"]);
   });
 
-  it("leaves out a cron that cannot be read, and imports the others", () => {
+  it("leaves out an unreadable cron, and imports the others", () => {
     const text = JSON.stringify({
       crons: [
         { path: "/a", schedule: "0 25 * * *" },
@@ -108,7 +108,7 @@ describe("vercel.json and workflows", () => {
 });
 
 describe("graphile-worker's crontab", () => {
-  it("reads options and a payload, and tells lines that are none", () => {
+  it("reads options and payloads, and reports invalid lines", () => {
     const text = "# a\n\n0 4 * * 1 send ?id=weekly&max=3 {to: 'all', n: [1]}\n0 4 * * send\n0 4 * * 1 bad {a:\n";
     const found = importGraphile([{ path: "crontab", text }], utc);
     readable(found);

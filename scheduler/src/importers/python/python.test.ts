@@ -43,7 +43,7 @@ describe("Celery beat", () => {
     expect(told(beat(schedule), "problem")).toEqual([expect.stringMatching(message)]),
   );
 
-  it("tells options, and a fixture that is not whole", () => {
+  it("reports options, and an incomplete fixture", () => {
     const found = beat(30, { options: { queue: "slow", expires: 15 } });
     expect(tasksOf(found)).toEqual({ a: { group: "slow", schedule: { every: "30s" } } });
     expect(told(found, "lost")).toEqual(["a: its option expires: 15"]);
@@ -80,7 +80,7 @@ describe("APScheduler", () => {
     expect(tasksOf(found).a).toMatchObject({ schedule: expected });
   });
 
-  it("has the last Friday and the second Monday, and no week of the year", () => {
+  it("supports the last Friday and the second Monday, but not a week of the year", () => {
     expect(tasksOf(entry({ trigger: "cron", day: "last fri" })).a).toMatchObject({ schedule: cron("0 0 0 * * FRIL") });
     expect(tasksOf(entry({ trigger: "cron", day: "2nd mon" })).a).toMatchObject({ schedule: cron("0 0 0 * * MON#2") });
     expect(told(entry({ trigger: "cron", week: "3" }), "problem")).toEqual([
@@ -89,7 +89,7 @@ describe("APScheduler", () => {
     expect(told(entry({ trigger: "and" }), "problem")).toEqual([expect.stringMatching(/^a: its trigger and/)]);
   });
 
-  it("lets what is paused or over stand still", () => {
+  it("imports paused or ended entries without their schedule", () => {
     for (const row of [
       { trigger: "interval", hours: 1, next_run_time: null },
       { trigger: "interval", hours: 1, end_date: "2020-01-01T00:00:00Z" },

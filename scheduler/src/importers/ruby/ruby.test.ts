@@ -41,10 +41,10 @@ const phrases: [string, string, string | null][] = [
   ["@daily", "@daily", null],
 ];
 
-describe("Fugit's texts", () => {
+describe("Fugit's schedule texts", () => {
   it.each(phrases)("%s", (text, cron, zone) => expect(fugitSchedule(text)).toEqual({ cron, zone }));
 
-  it("have the times of a reading that shares no code with the importer", () => {
+  it("fire at the times of a second reading that shares no code with the importer", () => {
     const text = phrases.map(([phrase], at) => `t${at}: { class: A, schedule: ${JSON.stringify(phrase)} }`).join("\n");
     const { tasks } = solid(text);
     expect(tasks).toHaveLength(phrases.length);
@@ -81,7 +81,7 @@ production:
   trim: { class: Trim, schedule: every 2 hours, queue: low, args: [1, { keep: true }], description: d }
   clear: { command: "Done.clear", schedule: "at 5am every day", priority: 3 }
 `;
-  it("imports production, with merge keys, and tells what is passed over", () => {
+  it("imports the production section with merge keys, and reports what it ignores", () => {
     const found = solid(rails);
     readable(found);
     expect(tasksOf(found)).toEqual({
@@ -109,7 +109,7 @@ production:
     ]);
   });
 
-  it("imports a file without sections, the only section there is, and tells what is none", () => {
+  it("imports a file without sections, or with a single one, and reports a file without tasks", () => {
     expect(Object.keys(tasksOf(solid("a: { class: A, schedule: every hour }")))).toEqual(["a"]);
     expect(Object.keys(tasksOf(solid("test:\n  a: { class: A, schedule: every hour }")))).toEqual(["a"]);
     expect(told(solid("{}"), "note")).toEqual([": recurring.yml has no recurring tasks"]);
@@ -119,7 +119,7 @@ production:
 });
 
 describe("Sidekiq-cron", () => {
-  it("imports a map and a list, and lets what is disabled stand still", () => {
+  it("imports a map and a list, and disabled entries without their schedule", () => {
     const map = sidekiq(
       "digest:\n  cron: '0 22 * * 1-5 Europe/Paris'\n  class: Digest\n  queue: scheduled\n  args: { mode: full }\n",
     );

@@ -19,9 +19,9 @@ describe("Jenkins", () => {
     ["junk", "H(0-3)/4 * * * *", "2 * * * *"],
     ["junk", "H(0-3)/15 * * * *", undefined],
     ["junk", "H * * *", undefined],
-  ])("the project %s: %s", (name, line, cron) => expect(spreadCron(line, jenkinsHash(name))).toBe(cron));
+  ])("the project %s hashes to: %s", (name, line, cron) => expect(spreadCron(line, jenkinsHash(name))).toBe(cron));
 
-  it("draws every field in its bounds: the last and the second number of each", () => {
+  it("draws every field within its bounds, up to the last value of each", () => {
     const line = "H H(5-8) H/3 H(1-10)/4 *";
     expect(spreadCron(line, (bound) => bound - 1)).toBe("59 8 3,6,9,12,15,18,21,24,27 4,8 *");
     expect(spreadCron(line, () => 1)).toBe("1 6 2,5,8,11,14,17,20,23,26 2,6,10 *");
@@ -38,7 +38,7 @@ describe("Jenkins", () => {
       utc,
     );
 
-  it("has its folder in its name, a zone for the lines below it, and stands still where it is disabled", () => {
+  it("includes the folder in the name, applies TZ to later lines, and drops the schedule of a disabled project", () => {
     const found = project("# a\nTZ=Europe/London\n0 6 * * 1-5\n0 0 1-7 * 0", "<disabled>true</disabled>");
     expect(
       found.tasks.map(({ name, written, comment }) => [name, "schedule" in written, comment.split("\n")[1]]),
@@ -48,7 +48,7 @@ describe("Jenkins", () => {
     ]);
   });
 
-  it("reads a plain schedule, and tells what it cannot be", () => {
+  it("reads a plain schedule, and reports unsupported ones", () => {
     expect(tasksOf(importJenkins([{ path: "nightly.txt", text: "30 2 * * *\n" }], utc))).toEqual({
       nightly: { schedule: { cron: "30 2 * * *", zone: "UTC" }, misfire: "skip" },
     });
@@ -78,7 +78,7 @@ describe("Dkron", () => {
     expect(found.tasks.map((task) => compareTask(task, utc.nowMs, 20).outcome)).toEqual(["same"]);
   });
 
-  it("has no bounds of a single time, and tells headers that cannot be read", () => {
+  it("ignores the bounds of a single time, and reports unreadable headers", () => {
     const bounds = { starts_at: "2030-01-01T00:00:00Z", expires_at: "2032-01-01T00:00:00Z" };
     expect(tasksOf(entry({ schedule: "@at 2031-01-01T00:00:00Z", executor: "x", ...bounds })).a).toEqual({
       schedule: { at: "2031-01-01T00:00:00.000Z" },
@@ -90,7 +90,7 @@ describe("Dkron", () => {
     ]);
   });
 
-  it("runs a command with a shell where it needs one, and tells other executors", () => {
+  it("runs a command in a shell if needed, and reports other executors", () => {
     const shell = (command: string, more = {}) =>
       entry({ schedule: "@daily", executor: "shell", executor_config: { command, ...more } });
     expect(tasksOf(shell("a | b")).a).toMatchObject({ command: { argv: ["/bin/sh", "-c", "a | b"] } });
@@ -105,7 +105,7 @@ describe("Dkron", () => {
 });
 
 describe("PowerJob", () => {
-  it("reads a dump of PostgreSQL", () => {
+  it("reads a PostgreSQL dump", () => {
     const columns = "id, job_name, time_expression_type, time_expression, status, lifecycle, processor_info";
     const line = ["4", "line\\nbreak", "2", "0 0 2 * * ?", "1", '{"end":1500000000000}', "P"].join("\t");
     const text = `--\n-- PostgreSQL database dump\n--\nCOPY public.job_info (${columns}) FROM stdin;\n${line}\n\\.\n`;
@@ -116,7 +116,7 @@ describe("PowerJob", () => {
     );
   });
 
-  it("lets a fixed delay stand still where its life is over, and tells a life that is to come", () => {
+  it("imports a fixed delay without its schedule if its lifecycle has ended, and reports a future lifecycle", () => {
     const entry = (lifecycle: string) =>
       importPowerjob(
         [
@@ -133,7 +133,7 @@ describe("PowerJob", () => {
     expect(told(coming, "lost")).toContain("powerjob-: its life cycle: it begins at once, and does not end");
   });
 
-  it("tells a kind of schedule that there is not, and a file without rows", () => {
+  it("reports an unknown kind of schedule, and a file without rows", () => {
     const rows = (text: string) => importPowerjob([{ path: "x.json", text }], utc);
     expect(told(rows('[{"jobName":"a","timeExpressionType":11,"timeExpression":"{}"}]'), "problem")).toEqual([
       "a: its schedule 11 {} cannot be carried over",
@@ -143,7 +143,7 @@ describe("PowerJob", () => {
 });
 
 describe("Rundeck", () => {
-  it("reads XML as it reads YAML", () => {
+  it("reads XML in the same way as YAML", () => {
     const xml = `<joblist><job><name>nightly</name><group>ops</group><timeZone>Europe/Berlin</timeZone><scheduleEnabled>false</scheduleEnabled>
       <schedule><time hour="2" minute="30" seconds="0"/><weekday day="MON-FRI"/><month month="*"/><year year="*"/></schedule>
       <sequence keepgoing="false"><command><exec>a</exec></command></sequence></job></joblist>`;

@@ -12,14 +12,14 @@ const imported = (lines: string) =>
   );
 const scheduleOf = (lines: string) => tasksOf(imported(lines)).a?.schedule;
 
-it("takes a random delay as jitter, and one that stays as the task's own", () => {
+it("imports a random delay as a jitter, and a fixed random delay as a jitter by task", () => {
   expect(scheduleOf("RandomizedDelaySec=2h")).toMatchObject({ jitter: "2h" });
   expect(scheduleOf("RandomizedDelaySec=2h")).not.toHaveProperty("jitterBy");
   for (const lines of ["RandomizedDelaySec=2h\nFixedRandomDelay=true", "RandomizedOffsetSec=2h"])
     expect(scheduleOf(lines)).toMatchObject({ jitter: "2h", jitterBy: "task" });
 });
 
-it("tells of a delay without a fixed length, and of the second of two", () => {
+it("reports a delay without a fixed length, and the second of two delays", () => {
   for (const field of ["RandomizedDelaySec", "RandomizedOffsetSec"]) {
     expect(told(imported(`${field}=1month`), "lost").join()).toContain(
       `its ${field} 1month, which has no fixed length`,

@@ -4,7 +4,7 @@ import type { RunHandle } from "../run-handle.ts";
 
 const make = () => carillon({ store: "embedded", handleSignals: false });
 
-it("defines a task by its schedule and its function, whose name it takes", () => {
+it("defines a task by its schedule and its function, and takes the function's name", () => {
   const tower = make();
   const poll = () => "polled";
   const polled = tower.every("1h", poll);
@@ -16,7 +16,7 @@ it("defines a task by its schedule and its function, whose name it takes", () =>
   expect(() => tower.every("2h", poll)).toThrow(expect.objectContaining({ code: "TASK_DUPLICATE" }));
 });
 
-it("refuses a function whose name is none, or may be another after the next build", () => {
+it("refuses a function without a valid name, or with a name that may change in the next build", () => {
   const tower = make();
   for (const unnamed of [() => 1, { ab: () => 1 }.ab])
     expect(() => tower.every("10s", unnamed)).toThrow(

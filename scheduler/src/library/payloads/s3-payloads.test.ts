@@ -13,7 +13,7 @@ const key = "2027-03-01/6f9d";
 const open = (more = {}) =>
   s3Payloads({ bucket: "payloads", region: "eu-central-1", endpoint: double.endpoint, credentials: own, ...more });
 
-it("writes and reads objects by signed requests, below the prefix", async () => {
+it("writes and reads objects with signed requests, below the prefix", async () => {
   const store = open({ prefix: "tower one/" });
   const text = JSON.stringify({ text: "größer ".repeat(10_000) });
   await store.put(key, text);
@@ -23,14 +23,14 @@ it("writes and reads objects by signed requests, below the prefix", async () => 
   expect(await open().get(key), "without the prefix").toBeNull();
 });
 
-it("asks for credentials anew with each request, where they are a function", async () => {
+it("requests credentials for each request if they are a function", async () => {
   const given = [own, { ...own, secretAccessKey: "an older one" }];
   const store = open({ credentials: async () => given.pop() ?? own });
   await expect(store.put(key, "{}")).rejects.toThrow(/could not be written: 403 .*SignatureDoesNotMatch/);
   await store.put(key, "{}");
 });
 
-it("sends a request again that is answered by 429 or 5xx, four times in all, and says what the last answer was", async () => {
+it("repeats a request after 429 or 5xx, up to four attempts, and reports the last answer", async () => {
   const store = open();
   double.asked.length = 0;
   double.failing.push(503, 429);
@@ -42,7 +42,7 @@ it("sends a request again that is answered by 429 or 5xx, four times in all, and
   expect(await store.get(key), "a fifth").toBe('"again"');
 });
 
-it("takes a missing bucket for a failure, and not for a missing object", async () => {
+it("treats a missing bucket as a failure, and not as a missing object", async () => {
   await expect(open({ bucket: "other" }).get(key)).rejects.toThrow(/404 .*NoSuchBucket/);
 });
 

@@ -19,7 +19,7 @@ const notices = (...events: string[]) =>
 const daily = "DTSTART;VALUE=DATE:20260105\nRRULE:FREQ=DAILY;COUNT=3";
 
 describe("holidays of an ICS file", () => {
-  it("are the days that events touch, their end not among them", () => {
+  it("are the days that events touch, without the end day", () => {
     expect(days("DTSTART;VALUE=DATE:20261225")).toEqual(["2026-12-25"]);
     expect(days("DTSTART;VALUE=DATE:20261224\nDTEND;VALUE=DATE:20261227")).toEqual([
       "2026-12-24",
@@ -32,7 +32,7 @@ describe("holidays of an ICS file", () => {
     expect(days("DTSTART:20261224T233000Z")).toEqual(["2026-12-25"]);
   });
 
-  it("recur within the window only", () => {
+  it("recur only within the window", () => {
     expect(days("DTSTART;VALUE=DATE:19700101\nRRULE:FREQ=YEARLY")).toEqual(["2026-01-01", "2027-01-01", "2028-01-01"]);
     expect(days("DTSTART;VALUE=DATE:20261126\nRRULE:FREQ=YEARLY;BYMONTH=11;BYDAY=4TH")).toEqual([
       "2026-11-26",
@@ -41,7 +41,7 @@ describe("holidays of an ICS file", () => {
     ]);
   });
 
-  it("leave out what is excluded, cancelled or replaced", () => {
+  it("leave out excluded, cancelled and replaced occurrences", () => {
     expect(days("DTSTART;VALUE=DATE:20260501\nRRULE:FREQ=YEARLY\nEXDATE;VALUE=DATE:20270501")).toEqual([
       "2026-05-01",
       "2028-05-01",
@@ -104,12 +104,12 @@ describe("holidays of an ICS file", () => {
     );
   });
 
-  it("are refused where there is no event, and reported where no event has a day", () => {
+  it("are refused if there is no event, and reported if no event gives a day", () => {
     expect(() => days()).toThrowError(expect.objectContaining({ message: expect.stringContaining("no event") }));
     expect(notices("DTSTART:20010101")).toEqual(["1: none of the 1 events gives a day from 2026-01-01 to 2028-12-31"]);
   });
 
-  it("are read as programs write them", () => {
+  it("are read in the forms that programs write", () => {
     expect(days("DTSTART;VALUE=DATE:2027-08-15")).toEqual(["2027-08-15"]);
     expect(days("DTSTART:20261224")).toEqual(["2026-12-24"]);
     expect(days("DTSTART:20261224\nDTEND:20261224")).toEqual(["2026-12-24"]);
@@ -126,7 +126,7 @@ describe("holidays of an ICS file", () => {
     expect(holidaysOfIcs(first.replace("DTSTART:2026", "DTSTART:20\r\n 26"), window)).toEqual(["2026-01-01"]);
   });
 
-  describe("of a series of whole days", () => {
+  describe("of a series of all-day events", () => {
     // Exchange and Google write midnight in the user's zone as a UTC time. These values mean 6 January in Berlin.
     it.each([
       "EXDATE:20260105T230000Z",
@@ -136,7 +136,7 @@ describe("holidays of an ICS file", () => {
       "EXDATE:20260106",
       "EXDATE:20260106T000000",
       "EXDATE:20260106T000000Z",
-    ])("lack the day of %s", (line) => {
+    ])("do not contain the day of %s", (line) => {
       expect(days(`${daily}\n${line}`)).toEqual(["2026-01-05", "2026-01-07"]);
     });
 
@@ -158,7 +158,7 @@ describe("holidays of an ICS file", () => {
     });
   });
 
-  it("compare instants and times of zones with the clock of the event", () => {
+  it("compare instants and zoned times with the event's local time", () => {
     // 19:00 in New York is midnight UTC of the next day, so these values of UNTIL and EXDATE refer to the evening before.
     const evening = (rest: string) => days(`DTSTART;TZID=Eastern Standard Time:20260105T190000\n${rest}`);
     expect(evening("RRULE:FREQ=DAILY;UNTIL=20260107T000000Z")).toEqual(["2026-01-05", "2026-01-06"]);
@@ -175,7 +175,7 @@ describe("holidays of an ICS file", () => {
     ]);
   });
 
-  it("know zones by their definition in the file", () => {
+  it("use a zone's definition in the file", () => {
     const defined = [
       "BEGIN:VTIMEZONE",
       "TZID:Head office",
@@ -211,7 +211,7 @@ describe("holidays of an ICS file", () => {
     );
   });
 
-  it("know each zone that Windows names", () => {
+  it("accept every Windows zone name", () => {
     for (const zone of Object.values(windowsZones)) expect(zoneOf(zone).name).not.toBe("");
     expect(Object.keys(windowsZones)).toHaveLength(139);
     expect(notices("DTSTART;TZID=/citadel.org/20210210_1/Europe/Berlin:20260105T190000")).toEqual([]);
@@ -225,7 +225,7 @@ describe("holidays of an ICS file", () => {
     ).toEqual([expect.stringContaining("TZID=Mars is not a known zone")]);
   });
 
-  it("are those of the event that replaces an occurrence, however that is named", () => {
+  it("use the event that replaces an occurrence, however it names the occurrence", () => {
     const series = "UID:a\nDTSTART;TZID=Europe/Berlin:20260105T090000\nRRULE:FREQ=DAILY;COUNT=3";
     for (const at of [
       ":20260106T080000Z",
@@ -242,7 +242,7 @@ describe("holidays of an ICS file", () => {
       expect(whole(at), at).toEqual(["2026-01-05", "2026-01-07", "2026-01-09"]);
   });
 
-  it("are those of the latest version of an event", () => {
+  it("use the latest version of an event", () => {
     const version = (sequence: number, day: number, rest = "") =>
       `UID:a\nSEQUENCE:${sequence}\nDTSTART;VALUE=DATE:2026010${day}${rest}`;
     expect(days(version(2, 5), version(10, 6), version(1, 7))).toEqual(["2026-01-06"]);
@@ -255,7 +255,7 @@ describe("holidays of an ICS file", () => {
     expect(() => days("SEQUENCE:one\nDTSTART:20260105")).toThrowError(/line 4, SEQUENCE: "one"/);
   });
 
-  it("change from an occurrence on where it says THISANDFUTURE", () => {
+  it("change from an occurrence on if the event says THISANDFUTURE", () => {
     const series = "UID:a\nDTSTART;VALUE=DATE:20260105\nRRULE:FREQ=WEEKLY;COUNT=5";
     const later = (from: string, rest: string) => `UID:a\nRECURRENCE-ID;RANGE=THISANDFUTURE:${from}\n${rest}`;
     const moved = later("20260119", "DTSTART:20260120\nDTEND:20260122");
@@ -273,7 +273,7 @@ describe("holidays of an ICS file", () => {
     expect(holidaysOfIcs(far, narrow)).toEqual(["2026-12-05"]);
   });
 
-  it("recur as RFC 5545 says", () => {
+  it("recur as RFC 5545 defines", () => {
     const far = { ...window, fromDay: dayOfText("2020-01-01"), toDay: dayOfText("2032-12-31") };
     const recurring = (start: string, rule: string) =>
       holidaysOfIcs(file(`DTSTART;VALUE=DATE:${start}\nRRULE:${rule}`), far);
@@ -288,7 +288,7 @@ describe("holidays of an ICS file", () => {
     expect(days("DTSTART:20260105\nRRULE:FREQ=DAILY;BYHOUR=9,17;COUNT=2\nEXDATE:20260106")).toEqual(["2026-01-05"]);
   });
 
-  it("follow EXDATE without a rule, RDATE with periods, EXRULE and several rules", () => {
+  it("support EXDATE without a rule, RDATE with periods, EXRULE and several rules", () => {
     expect(days("DTSTART:20260105\nEXDATE:20260105\nRDATE:20260107")).toEqual(["2026-01-07"]);
     expect(
       days(
@@ -307,7 +307,7 @@ describe("holidays of an ICS file", () => {
     ]);
   });
 
-  it("are complete, or it is reported what is not carried out", () => {
+  it("are complete, or unsupported parts are reported", () => {
     expect(notices(daily)).toEqual([]);
     expect(notices("DTSTART:20260105\nRRULE:RSCALE=GREGORIAN;FREQ=YEARLY;SKIP=OMIT")).toEqual([]);
     expect(notices("DTSTART:20260105\nRRULE:RSCALE=HEBREW;FREQ=YEARLY")).toEqual([

@@ -71,14 +71,14 @@ describe("a phrase", () => {
     ["; drop table", "For example"],
     ["every", "For example"],
     ["", "For example"],
-  ])("that could mean two things, or nothing, is refused with what to say: %s", (phrase, hint) => {
+  ])("that is ambiguous or meaningless is refused with a suggestion: %s", (phrase, hint) => {
     expect(() => cronOfPhrase(phrase)).toThrow(
       expect.objectContaining({ code: "CRON_INVALID", hint: expect.stringContaining(hint) }),
     );
   });
 
   const seed = Math.floor(Math.random() * 2 ** 31);
-  it(`reads back all that is said of a cron: the same next 20 slots (seed ${seed})`, () => {
+  it(`parses every description of a cron to the same next 20 slots (seed ${seed})`, () => {
     const random = seeded(seed);
     let read = 0;
     for (let i = 0; i < 2_000; i++) {
@@ -101,7 +101,7 @@ describe("a phrase", () => {
     expect(read).toBeGreaterThan(1_500);
   });
 
-  it("of any words ends with a cron or a refusal", () => {
+  it("of random words gives a cron or is refused", () => {
     const random = seeded(seed);
     const words =
       "at every on the of in from to and or only a last day second minute hour month monday 9:30 5pm 3 2nd , 31 weekday january nearest before noon".split(

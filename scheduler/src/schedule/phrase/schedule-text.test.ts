@@ -7,7 +7,7 @@ import { spreadCron } from "./spread-cron.ts";
 
 const zone = "Europe/Berlin";
 
-describe("a schedule in one text", () => {
+describe("a schedule written as one text", () => {
   it.each([
     ["0 9 * * *", cron("0 9 * * *", { zone })],
     ["@daily", cron("@daily", { zone })],
@@ -23,7 +23,7 @@ describe("a schedule in one text", () => {
     expect(scheduleOfText(text, { zone, name: "nightly" })).toEqual(spec);
   });
 
-  it("is a file's schedule as well, in UTC where it names no zone", () => {
+  it("is also accepted in a task file, in UTC if it names no zone", () => {
     expect(readSchedule("CRON_TZ=Asia/Tokyo 0 9 * * *")).toEqual(cron("0 9 * * *", { zone: "Asia/Tokyo" }));
     expect(readSchedule("@every 1h")).toEqual(every("1h"));
     expect(caught(() => readSchedule("FREQ=DAILY"))).toMatchObject({ code: "RRULE_INVALID", path: "start" });
@@ -36,7 +36,7 @@ describe("a schedule in one text", () => {
     every("2 months", { on: ["TUE#2", "FRIL"], anchor: "2026-01-31" }),
     every("2 months", { on: 31, monthEnd: "skip", anchor: "2026-01-31" }),
     every("4 years", { on: "11-03", at: "12:00", anchor: "2028-01-01" }),
-  ])("reads back what a period of the calendar is told as: %#", (spec) => {
+  ])("is parsed back from the description of a calendar period: %#", (spec) => {
     expect(scheduleOfText(compileSchedule(spec).words())).toEqual(spec);
   });
 
@@ -72,8 +72,8 @@ describe("a schedule in one text", () => {
   });
 });
 
-describe("H in a cron", () => {
-  it("is the same for a name, within its field, and spread over names", () => {
+describe("H in a cron expression", () => {
+  it("is constant for a name, within its field, and spread over names", () => {
     expect(spreadCron("H H(0-7) * * *", "nightly")).toBe(spreadCron("H H(0-7) * * *", "nightly"));
     const minutes = new Set<number>();
     for (let at = 0; at < 2_000; at++) {
@@ -90,7 +90,7 @@ describe("H in a cron", () => {
     expect(minutes.size).toBe(60);
   });
 
-  it("repeats by its step, and leaves a cron without H as it is", () => {
+  it("repeats by its step, and leaves a cron without H unchanged", () => {
     for (let at = 0; at < 200; at++) {
       const quarters = cron(spreadCron("H/15 * * * *", `task ${at}`));
       expect(nextSlots(quarters, 0, 9)).toHaveLength(9);

@@ -14,7 +14,7 @@ const first = (spec: ScheduleSpec, count: number, zone = "UTC") => local(nextSlo
 const dates = (spec: ScheduleSpec, count: number) => first(spec, count).map((text) => text.slice(0, 10));
 
 describe("a recurrence rule", () => {
-  it("is read from options or from lines, and both are one", () => {
+  it("is read from options or from lines, with the same result", () => {
     const options = rrule("RRULE:freq=weekly;BYDAY=tu;interval=2;", {
       start: "2026-01-06T09:00",
       zone: berlin,
@@ -80,7 +80,7 @@ describe("a recurrence rule", () => {
     expect(dates(rrule(rule, { start }), wanted.length)).toEqual(wanted);
   });
 
-  it("is right where dateutil is not, or means something else", () => {
+  it("is right where dateutil is wrong or has another interpretation", () => {
     // Week 53 includes its days in the next year. Week −1 is the last week of the year.
     const week53 = "FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO,SU";
     expect(dates(rrule(week53, { start: "20200101" }), 4)).toEqual([
@@ -102,7 +102,7 @@ describe("a recurrence rule", () => {
     expect(dates(rrule(firstOfWeek, { start: "20260107" }), 2)).toEqual(["2026-01-12", "2026-01-19"]);
   });
 
-  it("ends by UNTIL, a local time, an instant or a date, and by COUNT; what RDATE adds goes on", () => {
+  it("ends by UNTIL (local time, instant or date) or by COUNT; dates from RDATE continue", () => {
     const daily = (until: string, start = "2026-01-01T09:00") =>
       rrule(`FREQ=DAILY;UNTIL=${until}`, { start, zone: berlin });
     expect(first(daily("20260103T090000"), 9, berlin)).toHaveLength(3);
@@ -123,7 +123,7 @@ describe("a recurrence rule", () => {
     expect(first(added, 9, berlin)).toEqual(["2026-01-01 09:00", "2026-05-01 09:00"]);
   });
 
-  it("has bounds as other kinds do, which may give its start", () => {
+  it("has bounds as other kinds do, and takes its start from them if needed", () => {
     const spec = rrule("FREQ=WEEKLY;BYDAY=MO", { zone: berlin, from: "2026-03-16T08:00:00Z", times: 3 });
     expect(spec).toMatchObject({ start: "2026-03-16T09:00:00" });
     expect(first(spec, 9, berlin)).toEqual(["2026-03-16 09:00", "2026-03-23 09:00", "2026-03-30 09:00"]);
@@ -136,7 +136,7 @@ describe("a recurrence rule", () => {
     });
   });
 
-  it("treats local times that do not exist, or exist twice, as a cron does", () => {
+  it("treats skipped and repeated local times as a cron does", () => {
     const daily = (start: string, options = {}) => rrule("FREQ=DAILY", { start, zone: newYork, ...options });
     const spring = (spec: ScheduleSpec) => local(nextSlots(spec, ms("2026-03-07T12:00Z"), 2), newYork);
     expect(spring(daily("2026-01-01T02:30"))).toEqual(["2026-03-08 03:30", "2026-03-09 02:30"]);
@@ -148,7 +148,7 @@ describe("a recurrence rule", () => {
     expect(rrule("FREQ=HOURLY;INTERVAL=2", { start: "2026-01-01" })).toMatchObject({ gap: "shift", overlap: "first" });
   });
 
-  it("ends where it never comes again, and does not count from its start", () => {
+  it("ends if it never recurs, without a search from its start", () => {
     const start = "1970-01-01T00:00:00";
     // Each rule takes a few milliseconds; a search through every second since 1970 would take minutes.
     const within = <T>(work: () => T) => cutOffAfter(60_000, work);
@@ -199,7 +199,7 @@ describe("a recurrence rule", () => {
       "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO",
       "every year on Mondays that are also days of week 20 of the year at 09:00, UTC",
     ],
-  ])("%s has a sentence", (rule, words) => {
+  ])("%s has a description in words", (rule, words) => {
     expect(compileSchedule(rrule(rule, { start: "2026-01-06T09:00" })).words()).toBe(words);
   });
 
@@ -274,7 +274,7 @@ describe("a recurrence rule", () => {
     expect(error.hint).not.toBe("" as never);
   });
 
-  it("refuses a zone that is none, and times before its time", () => {
+  it("refuses an unknown zone, and times before 1970", () => {
     expect(caught(() => rrule("FREQ=DAILY", { start, zone: "Berlin" }))).toMatchObject({
       code: "ZONE_UNKNOWN",
       path: "zone",

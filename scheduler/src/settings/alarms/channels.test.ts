@@ -33,7 +33,7 @@ const all: [kind: string, channel: ChannelOptions, to: string, secrets: string[]
 ];
 
 describe("a channel", () => {
-  it.each(all)("of the kind %s shows where it leads, and not its secrets", (kind, channel, to, secrets) => {
+  it.each(all)("of the kind %s shows its receiver, and not its secrets", (kind, channel, to, secrets) => {
     expect(() => checkChannel("ops", channel)).not.toThrow();
     expect([kindOf(channel), receiverOf(channel)]).toEqual([kind, to]);
     expect(secretsOf(channel)).toEqual(expect.arrayContaining(secrets));
@@ -42,7 +42,7 @@ describe("a channel", () => {
     expect(isSigned(channel)).toBe(["webhook", "dingtalk", "feishu"].includes(kind));
   });
 
-  it("is of one of the kinds of the list", () => {
+  it("has one of the documented kinds", () => {
     expect(all.map(([kind]) => kind)).toEqual([...channelKindNames]);
   });
 
@@ -86,7 +86,7 @@ describe("a channel", () => {
     ],
     ["another language", { slack, language: "de" }, ".language", 'must be "en" or "zh"'],
     ["an address that is none", { slack, allow: [1] }, ".allow", "must be a list of texts"],
-  ])("is refused by its path: %s", (_, channel, path, message) => {
+  ])("is refused with its option path: %s", (_, channel, path, message) => {
     expect(() => checkChannel("ops", channel as object)).toThrow(
       expect.objectContaining({
         code: "OPTION_INVALID",
@@ -96,7 +96,7 @@ describe("a channel", () => {
     );
   });
 
-  it("has a zone that this runtime knows, and its rules name channels that there are", () => {
+  it("must have a known zone, and rules must name existing channels", () => {
     const alarms = (more: object) => () => alarmSettings({ channels: { chat: { slack } }, ...more });
     expect(alarms({ channels: { chat: { slack, zone: "Asia/Shangai" } } })).toThrow(
       expect.objectContaining({ code: "ZONE_UNKNOWN", path: "alarms.channels.chat.zone" }),

@@ -54,7 +54,7 @@ async function silentServer(tls: boolean): Promise<{ port: number; statement: Pr
 }
 
 it.each(["plain", "TLS"])(
-  "statements on a connection that is given up fail as on one that broke, and not by their cancellation: %s",
+  "statements on an abandoned connection fail with a connection error, not with their cancellation: %s",
   async (how) => {
     const { port, statement } = await silentServer(how === "TLS");
     const ssl = how === "TLS" && { rejectUnauthorized: false };

@@ -41,7 +41,7 @@ afterEach(async () => {
 });
 
 const one = "select 1";
-it("what is asked after the close is told that, not what the pool calls it", async () => {
+it("a query after the close fails with STOPPED, not with the pool's own error", async () => {
   const closed = new Database({
     url: "postgres://somebody@127.0.0.1/any",
     schema: "any",
@@ -59,12 +59,12 @@ it.each([
   ["a transaction", () => database.transaction((client) => client.query(one))],
   ["a question", () => database.ask("one", one)],
   ["a statement", () => database.query("one", one)],
-])("takes a connection that ends as it is made for a store that is away: %s", async (_, act) => {
+])("treats a connection that ends while it is opened as an unreachable store: %s", async (_, act) => {
   await expect(act()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
 });
 
 it.each(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS"])(
-  "tries again when there is nothing left to make a connection of: %s",
+  "retries if no resources are left for a connection: %s",
   async (code) => {
     let tries = 0;
     const left = () => Object.assign(new Error(`connect ${code} 127.0.0.1:5432`), { code });

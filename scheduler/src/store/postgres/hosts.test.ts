@@ -17,16 +17,16 @@ describe("the host to connect to", () => {
   const primary = { writable: true, timeline: 3 };
   const standby = { writable: false, timeline: null };
 
-  it("is the one that accepts writes, wherever it stands", async () => {
+  it("is the one that accepts writes, at any position", async () => {
     expect(await among({ a: "ECONNREFUSED", b: standby, c: primary }).choose()).toMatchObject({ host: "c" });
   });
 
-  it("is that of the higher timeline where two accept writes, whichever answers first", async () => {
+  it("is the one on the higher timeline if two accept writes, whichever answers first", async () => {
     const looks = { a: { writable: true, timeline: 2 }, b: primary, c: { writable: true, timeline: null } };
     expect(await among(looks).choose()).toMatchObject({ host: "b" });
   });
 
-  it("is kept until it is doubted", async () => {
+  it("is kept until it becomes doubtful", async () => {
     const looks: Record<string, Looked | string> = { a: primary, b: standby, c: standby };
     const chosen = among(looks);
     expect(await chosen.choose()).toMatchObject({ host: "a" });
@@ -36,7 +36,7 @@ describe("the host to connect to", () => {
     expect(await chosen.choose()).toMatchObject({ host: "b" });
   });
 
-  it("is none while no host accepts writes, with each host's reason, and is looked for again", async () => {
+  it("is an error with each host's reason while no host accepts writes, and is searched again", async () => {
     const looks: Record<string, Looked | string> = { a: "ECONNREFUSED", b: standby, c: standby };
     const chosen = among(looks);
     await expect(chosen.choose()).rejects.toMatchObject({
@@ -49,7 +49,7 @@ describe("the host to connect to", () => {
     await expect(gone.choose()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
   });
 
-  it("is none that can come back where each refuses for the same reason", async () => {
+  it("is a permanent error if every host refuses for the same reason", async () => {
     const failure = (code: string) => Object.assign(new Error(`told by a server: ${code}`), { code });
     const codeOf = async (...codes: string[]) => {
       const left = [...codes];

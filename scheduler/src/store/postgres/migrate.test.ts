@@ -3,7 +3,7 @@ import type { Database } from "./database.ts";
 import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations/index.ts";
 
-it("refuses a server that is too old, and says what else there is", async () => {
+it("refuses a server that is too old, and names alternatives", async () => {
   const old = { version: 140_012, recovery: false, readOnly: false, present: false, role: "app", owner: null };
   const database = { schema: "carillon", query: async () => [old] } as unknown as Database;
   await expect(migrate(database, 0)).rejects.toMatchObject({
@@ -13,7 +13,7 @@ it("refuses a server that is too old, and says what else there is", async () => 
   });
 });
 
-it("has its migrations in the order of their numbers, since the number that is stored stands for all before it", () => {
+it("has its migrations in ascending order, because the stored number stands for all earlier ones", () => {
   const numbers = migrations.map(({ number }) => number);
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
 });

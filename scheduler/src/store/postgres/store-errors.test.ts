@@ -4,7 +4,7 @@ import { isTransient, storeError } from "./store-errors.ts";
 
 const failure = (code: string, text = "told by the server") => Object.assign(new Error(text), { code });
 
-describe("what a store's failure means", () => {
+describe("the classification of a store's error", () => {
   it.each([
     ["STORE_TLS", failure("SELF_SIGNED_CERT_IN_CHAIN")],
     ["STORE_TLS", failure("ERR_TLS_CERT_ALTNAME_INVALID")],
@@ -33,7 +33,7 @@ describe("what a store's failure means", () => {
     expect(storeError(error)).toMatchObject({ code, hint: expect.stringMatching(/\S/), cause: error });
   });
 
-  it("tells shared memory that is full from a disk that is", () => {
+  it("distinguishes full shared memory from a full disk", () => {
     const text = 'could not resize shared memory segment "/PostgreSQL.1" to 8388608 bytes: No space left on device';
     expect(storeError(failure("53100", text))).toMatchObject({
       code: "STORE_FULL",
@@ -42,7 +42,7 @@ describe("what a store's failure means", () => {
     });
   });
 
-  it("tells a pooler without a connection from a store that is away: both may be tried again", () => {
+  it("distinguishes a pooler without a free connection from an unreachable store; both can be retried", () => {
     for (const text of ["query_wait_timeout", "server login has been failing, try again later (server_login_retry)"]) {
       const told = storeError(failure("08P01", text));
       expect(told).toMatchObject({ hint: expect.stringContaining("default_pool_size") });
@@ -50,12 +50,12 @@ describe("what a store's failure means", () => {
     }
   });
 
-  it("is left as it is where it is a bug", () => {
+  it("leaves an error that is a bug unchanged", () => {
     const bug = failure("42601", "syntax error");
     expect(storeError(bug)).toBe(bug);
   });
 
-  it("tells what may come back from what does not", () => {
+  it("distinguishes temporary from permanent errors", () => {
     const told = (code: string) => storeError(failure(code));
     const codes = ["ECONNREFUSED", "25006", "53100", "53300", "40001", "28P01"];
     expect(codes.map((code) => isStoreAway(told(code)))).toEqual([true, true, true, true, false, false]);

@@ -57,6 +57,5 @@ describe("regressionsOf()", () => {
     ["better", period(100, 0, 100), period(900, 100, 900), []],
   ])("%s", (_, day, before, worse) => expect(regressionsOf(day, before)).toEqual(worse));
 
-  it("compares nothing where one side is missing", () =>
-    expect(regressionsOf(period(100, 0, 1), undefined)).toEqual([]));
+  it("compares nothing if one side is missing", () => expect(regressionsOf(period(100, 0, 1), undefined)).toEqual([]));
 });

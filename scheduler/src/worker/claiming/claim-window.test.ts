@@ -11,24 +11,24 @@ const counted = (runs: Record<number, number>) =>
     Object.entries(runs).reduce((sum, [inMs, n]) => sum + (Math.floor(Number(inMs) / binMs) === bin ? n : 0), 0),
   );
 
-describe("when claims must begin", () => {
+describe("the start of early claims", () => {
   const pace = { perRunMs: 0.05, aheadMs: 500, few: 2_000 };
 
-  it("is said of a mass alone, by how long it takes to claim", () => {
+  it("is given only for a burst, by the time that its claims take", () => {
     expect(beginning(counted({ 6000: 10_000 }), pace), "it takes as long as it is claimed ahead").toBeNull();
     expect(beginning(counted({ 6000: 100_000 }), pace)).toEqual({ atMs: 500, untilMs: 6_250 });
     expect(beginning(counted({ 6000: 2_000 }), { ...pace, perRunMs: 1 }), "one statement's").toBeNull();
     expect(beginning([], pace)).toBeNull();
   });
 
-  it("counts what must be claimed before it, and reaches as far as is urgent", () => {
+  it("includes earlier runs to claim, and reaches as far as claims are urgent", () => {
     expect(beginning(counted({ 4000: 30_000, 6000: 70_000 }), pace)).toEqual({ atMs: 500, untilMs: 6_250 });
     expect(beginning(counted({ 2000: 60_000, 7000: 40_000 }), pace)).toEqual({ atMs: -1_500, untilMs: 2_250 });
     expect(beginning(counted({ 2000: 60_000, 5000: 40_000 }), pace)).toEqual({ atMs: -1_500, untilMs: 5_250 });
   });
 });
 
-describe("the window of claims", () => {
+describe("the claim window", () => {
   function open(claimAheadMs = 1_000) {
     const clock = new VirtualClock(startMs);
     const storeClock = new StoreClock(clock);
@@ -62,7 +62,7 @@ describe("the window of claims", () => {
     return { clock, window, asked, told, pass, claims: () => claims };
   }
 
-  it("is as wide as it is set; a mass that comes is seen eight seconds before, and claimed sooner", async () => {
+  it("has its configured width; a coming burst is noticed 8 s before, and claimed sooner", async () => {
     const { window, asked, told, pass, claims } = open();
     told.answer = async ({ nowMs }) => ({ counts: counted({ [20_000 - (nowMs - startMs)]: 100_000 }), nextMs: null });
     expect(window.untilMs(startMs)).toBe(startMs + 1_000);
@@ -78,7 +78,7 @@ describe("the window of claims", () => {
     expect(window.untilMs(startMs + 30_000)).toBe(startMs + 31_000);
   });
 
-  it("learns how long claims take, and begins by that", async () => {
+  it("measures how long claims take, and begins accordingly", async () => {
     const { window, told, pass, claims } = open();
     told.answer = async ({ nowMs }) => ({ counts: counted({ [10_000 - (nowMs - startMs)]: 50_000 }), nextMs: null });
     for (let i = 0; i < 30; i++) window.took(2_000, 150);
@@ -91,7 +91,7 @@ describe("the window of claims", () => {
     expect(window.untilMs(startMs + 4_300)).toBe(startMs + 10_250);
   });
 
-  it("looks no oftener than each two seconds, at what comes after as well, and not at what is near or never ahead", async () => {
+  it("counts at most every 2 s, includes later runs, and counts neither very near runs nor with no claim-ahead", async () => {
     const { window, asked, told, pass } = open();
     const laterMs = startMs + 16_000;
     told.answer = async ({ nowMs, aheadMs }) => ({
@@ -114,7 +114,7 @@ describe("the window of claims", () => {
     expect(none.asked).toEqual([]);
   });
 
-  it("looks at nothing while it could hold no more than one claim brings, and counts no more than it could hold", async () => {
+  it("does not count while the worker has capacity for one claim only, and counts no more than its capacity", async () => {
     const { window, told, pass, asked, claims } = open();
     told.room = 2_000;
     window.waitMs(startMs + 5_000);
@@ -127,7 +127,7 @@ describe("the window of claims", () => {
     expect([asked.length, claims()]).toEqual([1, 0]);
   });
 
-  it("is as wide as it is set where nothing could be counted, and a closed one asks no more", async () => {
+  it("has its configured width if the count fails, and does not count after its close", async () => {
     const { window, asked, told, pass, claims } = open();
     told.answer = () => Promise.reject(new Error("away"));
     window.waitMs(startMs + 5_000);

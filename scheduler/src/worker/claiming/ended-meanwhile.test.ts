@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { EndedMeanwhile } from "./ended-meanwhile.ts";
 
-it("knows what ended between a question and its answer, for each question by itself", async () => {
+it("knows which runs settled between a query and its answer, separately for each query", async () => {
   const meanwhile = new EndedMeanwhile();
   const ended = (...fences: number[]) => meanwhile.add(fences.map((fence) => ({ fence })));
   ended(1);

@@ -3,7 +3,7 @@ import { CarillonError } from "../../base/errors.ts";
 import type { ClaimedRun, ClaimRequest } from "../../run/claim-store.ts";
 import { Offers } from "./offers.ts";
 
-it("answers what was made though it could not be taken here, and says that the book knows more", async () => {
+it("answers with a created run that this worker could not take, and marks the claim as lost to the claim sync", async () => {
   const told: string[] = [];
   const offers = new Offers({
     inStep: () => true,

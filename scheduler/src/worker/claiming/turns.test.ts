@@ -50,7 +50,7 @@ async function within(ms: number): Promise<number[]> {
   return taken.slice(before).map((at) => at - from);
 }
 
-it("goes on while it brings something, or has not looked at every task", async () => {
+it("fairness queries continue while they return runs or have not covered every task", async () => {
   brings = [
     { runs: 2, lastTaskId: 0 },
     { runs: 0, lastTaskId: 200 },
@@ -60,7 +60,7 @@ it("goes on while it brings something, or has not looked at every task", async (
   expect(await within(1_000)).toEqual([25, 50, 75, 100]);
 });
 
-it("is taken once where it brings nothing, and again when a run has ended here or the worker wishes to claim", async () => {
+it("a fairness query without result is repeated only after a run ends here or the worker wants to claim", async () => {
   turns.claimed(true);
   expect(await within(10_000), "each of those that run takes longer").toEqual([25]);
   turns.ended();
@@ -70,7 +70,7 @@ it("is taken once where it brings nothing, and again when a run has ended here o
   expect(await within(1_000)).toEqual([25]);
 });
 
-it("is not taken where all that is due fits into this worker, or nothing waits for a place", async () => {
+it("no fairness query is made if all due runs fit into this worker, or if no run waits for capacity", async () => {
   turns.claimed(true);
   turns.claimed(false);
   expect(await within(1_000)).toEqual([]);

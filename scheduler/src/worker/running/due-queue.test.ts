@@ -10,8 +10,8 @@ const drain = (queue: DueQueue) => {
   return ids;
 };
 
-describe("what is due and waits for a place", () => {
-  it("tasks take turns, each with its runs in order", () => {
+describe("due runs that wait for capacity", () => {
+  it("tasks alternate, each with its runs in order", () => {
     const queue = new DueQueue();
     for (const id of [1, 2, 3, 4]) queue.push(run(1, id), 0);
     for (const id of [21, 22]) queue.push(run(2, id), 0);
@@ -23,7 +23,7 @@ describe("what is due and waits for a place", () => {
     expect(queue.taskIds).toEqual(new Set());
   });
 
-  it("one that comes to a thousand of another's is second, not last", () => {
+  it("a task that joins a thousand runs of another task is second, not last", () => {
     const queue = new DueQueue();
     for (let id = 0; id < 3_000; id++) queue.push(run(1, id), 0);
     expect([queue.shift()?.id, queue.shift()?.id]).toEqual([0, 1]);
@@ -32,7 +32,7 @@ describe("what is due and waits for a place", () => {
     expect(drain(queue)).toEqual(Array.from({ length: 2_996 }, (_, i) => i + 4));
   });
 
-  it("a higher priority goes first, whatever its task", () => {
+  it("a higher priority goes first, whatever the task", () => {
     const queue = new DueQueue();
     queue.push(run(1, 1, 5), 0);
     queue.push(run(1, 2, 9), 0);
@@ -42,7 +42,7 @@ describe("what is due and waits for a place", () => {
     expect(queue.priority).toBe(0);
   });
 
-  it("gives back what has waited too long, sparing the first whose turns come", () => {
+  it("runs that have waited too long are returned, except the first ones to start", () => {
     const queue = new DueQueue();
     for (const id of [1, 2, 3]) queue.push(run(1, id), 100);
     queue.push(run(2, 21), 100);
@@ -52,7 +52,7 @@ describe("what is due and waits for a place", () => {
     expect(drain(queue)).toEqual([1, 21, 4]);
   });
 
-  it("a queue that is never empty stays as small as what waits in it", () => {
+  it("a queue that is never empty takes memory only for its waiting runs", () => {
     const queue = new DueQueue();
     for (let id = 0; id < 50_000; id++) {
       queue.push(run(id % 3, id), 0);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { VirtualClock } from "../../../test/support/virtual-clock.ts";
 import { DueTimer } from "./due-timer.ts";
 
-test("what is due is called in this turn of the event loop, but not in the call; what is set anew or cancelled, not at all", async () => {
+test("a due callback runs in this turn of the event loop but after the call; a replaced or cancelled one never runs", async () => {
   const clock = new VirtualClock(0);
   const timer = new DueTimer(clock);
   const called: string[] = [];

@@ -32,15 +32,15 @@ function stage(failures = 0) {
   return { run, made, told };
 }
 
-describe("what a handler makes of its run", () => {
-  it("a child whose task could not be asked for can be asked for again", async () => {
+describe("a handler's use of its run", () => {
+  it("a child that could not be requested can be requested again", async () => {
     const { run, made } = stage(1);
     await expect(run.spawn("child", 1, { key: "a" })).rejects.toThrow("away");
     await run.spawn("child", 1, { key: "a" });
     expect(made).toEqual([{ taskId: 7, payload: "1", key: "a" }]);
   });
 
-  it("can be taken apart: what it may call needs no run before it", async () => {
+  it("the run's methods can be destructured and called without the run", async () => {
     const { run, made, told } = stage();
     const { spawn, fanOut, continueAs, inputs, saveState, progress, complete, secret } = run;
     await spawn("child", 1, { key: "a" });

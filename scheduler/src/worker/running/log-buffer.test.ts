@@ -28,7 +28,7 @@ function stage() {
   return { buffer: new LogBuffer(write, clock, silentLog), writes, fire, turn };
 }
 
-test("what is added while other lines are on their way is sent after them", async () => {
+test("lines added while earlier lines are in flight are sent after them", async () => {
   const { buffer, writes, fire, turn } = stage();
   buffer.add(line("a"));
   await fire();
@@ -41,7 +41,7 @@ test("what is added while other lines are on their way is sent after them", asyn
   expect(writes.map(({ messages }) => messages)).toEqual([["a"], ["b"]]);
 });
 
-test("what could not be written is written again, with what came since", async () => {
+test("lines that could not be written are written again, with those added since", async () => {
   const { buffer, writes, fire, turn } = stage();
   buffer.add(line("a"));
   await fire();
@@ -55,7 +55,7 @@ test("what could not be written is written again, with what came since", async (
   expect(writes.map(({ messages }) => messages)).toEqual([["a"], ["a", "b"]]);
 });
 
-test("what does not fit is counted, and told of once", async () => {
+test("lines that do not fit are counted, and reported once", async () => {
   const { buffer, writes, fire, turn } = stage();
   for (let i = 0; i < 10_005; i++) buffer.add(line(`${i}`));
   await fire();
@@ -69,7 +69,7 @@ test("what does not fit is counted, and told of once", async () => {
   expect(told.filter((message) => message === "5 log lines were dropped: too many at once")).toHaveLength(1);
 });
 
-test("large lines are bounded by their size too, what waits and what one statement carries", async () => {
+test("large lines are also bounded by size, in the buffer and per statement", async () => {
   const { buffer, writes, fire, turn } = stage();
   const fields = { text: "x".repeat(250_000) };
   for (let i = 0; i < 200; i++) buffer.add({ ...line(`${i}`), fields });

@@ -51,20 +51,20 @@ it.each(tryEvents)("an attempt that %s", (event) => {
   for (const column of tryColumns) expect(seen[column], column).toBe(tryTable[event][column]);
 });
 
-it.each(lossEvents)("an attempt that %s, as its task says", (event) => {
+it.each(lossEvents)("an attempt that %s ends as its task's options say", (event) => {
   expect([fate(event, 1, "fail"), fate(event, 1, "ask")]).toEqual(["failed", "undecided"]);
 });
 
-it("attempts that outlived their worker's session use up no try", () => {
+it("attempts that outlived their worker's session do not count as attempts", () => {
   expect([fate("throws", 4, "retry", 2), fate("throws", 5, "retry", 2)]).toEqual(["tried again", "failed"]);
 });
 
-it("a run that completed in a transaction of its own has succeeded, though its cancellation came before it returned", () => {
+it("a run completed in its own transaction has succeeded, even if cancelled before its handler returned", () => {
   const run = { abortReason: reasons["is cancelled"], completed: true } as unknown as HeldRun;
   expect(succeeded(run, undefined)).toMatchObject({ outcome: "succeeded" });
 });
 
-it("a run that returned after it was told of its cancellation says how long after", () => {
+it("a run that returned after its cancellation reports how long after", () => {
   const told = { abortReason: reasons["is cancelled"], completed: false, toldForMs: 5_200.4 } as unknown as HeldRun;
   const { error } = succeeded(told, "done") as { error: string };
   expect(JSON.parse(error)).toMatchObject({
@@ -88,7 +88,7 @@ const hostile: unknown = new Proxy(
 const circular = Object.assign(Object.create(null), { self: null as unknown });
 circular.self = circular;
 
-describe("what a handler throws or returns, whatever it is,", () => {
+describe("any value that a handler throws or returns", () => {
   const definition = defineTask("t", { retry: { attempts: 1 } });
   const lines: string[] = [];
   const log = { warn: (line: string) => void lines.push(line) };
@@ -124,7 +124,7 @@ describe("what a handler throws or returns, whatever it is,", () => {
       /^x$/,
     ],
     ["half a character and NUL", "\ud800 \0", /^\ufffd \ufffd$/],
-  ])("is recorded, in bounds: %s", (_, thrown, message) => {
+  ])("is recorded within limits: %s", (_, thrown, message) => {
     const verdict = failed(run, thrown, 0, seeded(1));
     if (verdict.kind !== "ended") throw new Error(verdict.kind);
     expect(verdict.outcome).toBe("failed");
@@ -141,7 +141,7 @@ describe("what a handler throws or returns, whatever it is,", () => {
     ["an error", new Error("no")],
     ["what throws when it is looked at", hostile],
     ["what throws nothing when it is written", { toJSON: () => Promise.reject.call(undefined as never) }],
-  ])("ends its run as succeeded, without a result that cannot be kept: %s", (_, value) => {
+  ])("ends the run as succeeded, without a result that cannot be stored: %s", (_, value) => {
     lines.length = 0;
     expect(succeeded(run, value)).toEqual({ kind: "ended", outcome: "succeeded", result: null, error: null });
     expect(lines).toEqual([expect.stringMatching(/^the result was not kept: /)]);

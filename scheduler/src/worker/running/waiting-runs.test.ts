@@ -3,7 +3,7 @@ import { DueQueue } from "./due-queue.ts";
 import type { HeldRun } from "./held-run.ts";
 import { WaitingRuns } from "./waiting-runs.ts";
 
-test("runs come out by their time, all of one time at once and in turns of their tasks, few or many", () => {
+test("runs are released by due time, all of one time together and alternating between tasks, few or many", () => {
   const waiting = new WaitingRuns();
   const line = new DueQueue();
   const push = (dueMs: number, runId: number, taskId = 1) =>

@@ -32,7 +32,7 @@ const noTrouble = (error: unknown) => {
 };
 
 describe("following sessions", () => {
-  it("serves in one after the other until it is done; a session's end is no trouble", async () => {
+  it("serves one session after the other until it is done; a session's end is not reported as trouble", async () => {
     const client = new Client();
     const served: bigint[] = [];
     await follow(
@@ -50,7 +50,7 @@ describe("following sessions", () => {
     expect(served).toEqual([1n, 2n, 3n]);
   });
 
-  it("lets timers run while the client has not noticed that its session is over", async () => {
+  it("lets timers run while the client has not yet noticed the end of its session", async () => {
     const client = new Client();
     let served = 0;
     const noticed = setTimeout(() => client.next(), 1);
@@ -69,7 +69,7 @@ describe("following sessions", () => {
     expect(served).toBeGreaterThan(1);
   });
 
-  it("tells trouble and tries again, or ends with what that throws", async () => {
+  it("reports trouble and retries, or ends with the error that the listener throws", async () => {
     const client = new Client();
     const told: unknown[] = [];
     let served = 0;
@@ -85,7 +85,7 @@ describe("following sessions", () => {
     expect(told).toMatchObject([{ code: "CONNECTION_LOSS" }, { code: "CONNECTION_LOSS" }, { code: "NO_AUTH" }]);
   });
 
-  it("ends by its signal without an error, also while it waits before the next try", async () => {
+  it("ends by its abort signal without an error, also during the pause before a retry", async () => {
     const client = new Client();
     const control = new AbortController();
     await follow(
@@ -115,7 +115,7 @@ describe("following sessions", () => {
 });
 
 describe("back-off", () => {
-  it("doubles up to a bound, spread by chance", () => {
+  it("doubles up to a bound, with random jitter", () => {
     expect(backOffMs(0, 0)).toBe(10);
     expect(backOffMs(0, 1)).toBe(20);
     expect(backOffMs(3, 1)).toBe(160);
@@ -123,7 +123,7 @@ describe("back-off", () => {
     expect(backOffMs(1_000, 1)).toBe(2_000);
   });
 
-  it("is for what passes by itself", () => {
+  it("is only for temporary errors", () => {
     expect(isPassing(new ZooKeeperError("CONNECTION_LOSS", "x"))).toBe(true);
     expect(isPassing(new ZooKeeperError("NO_AUTH", "x"))).toBe(false);
     expect(isPassing(new Error("x"))).toBe(false);

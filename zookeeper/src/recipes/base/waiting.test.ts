@@ -3,7 +3,7 @@ import { Listeners } from "./listeners.ts";
 import { pause, waitFor } from "./waiting.ts";
 
 describe("waiting", () => {
-  it("gives what was waited for, and undoes its arrangement once", async () => {
+  it("gives the awaited value, and cleans up once", async () => {
     let undone = 0;
     const undo = () => {
       undone += 1;
@@ -19,7 +19,7 @@ describe("waiting", () => {
     expect(undone).toBe(1);
   });
 
-  it("undoes its arrangement when it is fulfilled at once", async () => {
+  it("cleans up if it is fulfilled at once", async () => {
     let undone = 0;
     const got = waitFor<number>("a number", {}, (resolve) => {
       resolve(1);
@@ -31,7 +31,7 @@ describe("waiting", () => {
     expect(undone).toBe(1);
   });
 
-  it("ends without it when the limit is over", async () => {
+  it("ends without a value when the time limit is over", async () => {
     let undone = false;
     const got = await waitFor<number>("a number", { limitMs: 1 }, () => () => {
       undone = true;
@@ -40,7 +40,7 @@ describe("waiting", () => {
     expect(undone).toBe(true);
   });
 
-  it("refuses a limit that is none", async () => {
+  it("refuses an invalid time limit", async () => {
     await expect(waitFor("x", { limitMs: Number.NaN }, () => () => undefined)).rejects.toMatchObject({
       code: "OPTION_INVALID",
     });
@@ -49,7 +49,7 @@ describe("waiting", () => {
     });
   });
 
-  it("rejects by its signal, before and meanwhile, and keeps no hold on it", async () => {
+  it("rejects by its abort signal, before and during the wait, and removes its listener from the signal", async () => {
     const begun: string[] = [];
     const never = () => {
       begun.push("begun");
@@ -64,7 +64,7 @@ describe("waiting", () => {
     expect(begun).toEqual(["begun"]);
   });
 
-  it("rejects with what went wrong", async () => {
+  it("rejects with the error that occurred", async () => {
     const got = waitFor("x", {}, (_, reject) => {
       setImmediate(() => reject(new Error("broken")));
       return () => undefined;
@@ -72,7 +72,7 @@ describe("waiting", () => {
     await expect(got).rejects.toThrow("broken");
   });
 
-  it("pauses until its signal at the latest", async () => {
+  it("pauses at most until its abort signal", async () => {
     const control = new AbortController();
     const paused = pause(3_600_000, control.signal);
     control.abort();
@@ -83,7 +83,7 @@ describe("waiting", () => {
 });
 
 describe("listeners", () => {
-  it("are told until they leave, also while others are told", () => {
+  it("are called until they are removed, also if that happens during a call", () => {
     const listeners = new Listeners<(text: string) => void>();
     const told: string[] = [];
     const leave: (() => void)[] = [];
@@ -101,7 +101,7 @@ describe("listeners", () => {
     expect(told).toEqual(["first a"]);
   });
 
-  it("that throw keep no other from hearing; the fault surfaces", async () => {
+  it("that throw do not affect other listeners, and the error surfaces", async () => {
     const uncaught: unknown[] = [];
     const before = process.listeners("uncaughtException");
     process.removeAllListeners("uncaughtException");

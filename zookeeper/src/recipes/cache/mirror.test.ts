@@ -22,7 +22,7 @@ function node(czxid: bigint, mzxid: bigint): CachedNode {
 describe("two readings of a path", () => {
   const types = (before?: CachedNode, after?: CachedNode) => changesBetween(before, after).map(({ type }) => type);
 
-  it("mean what lies between them", () => {
+  it("give the events between them", () => {
     expect(types(undefined, undefined)).toEqual([]);
     expect(types(undefined, node(1n, 1n))).toEqual(["added"]);
     expect(types(node(1n, 1n), node(1n, 1n))).toEqual([]);
@@ -30,13 +30,13 @@ describe("two readings of a path", () => {
     expect(types(node(1n, 1n), undefined)).toEqual(["removed"]);
   });
 
-  it("tell a node that was made anew from one that changed", () => {
+  it("distinguish a recreated node from a changed one", () => {
     expect(types(node(1n, 1n), node(3n, 3n))).toEqual(["removed", "added"]);
   });
 });
 
 describe("depth", () => {
-  it("counts names", () => {
+  it("counts path names", () => {
     expect(depthBelow("/a", "/a")).toBe(0);
     expect(depthBelow("/a", "/a/b")).toBe(1);
     expect(depthBelow("/a", "/a/b/c")).toBe(2);

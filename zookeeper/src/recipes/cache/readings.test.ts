@@ -32,7 +32,7 @@ function stage(most = 2) {
 }
 
 describe("readings", () => {
-  it("reads no more at once than it may", async () => {
+  it("reads at most the allowed number of paths at once", async () => {
     const { readings, open, answer, done } = stage(2);
     for (const path of ["/a", "/b", "/c"]) readings.add(path, false);
     await settle();
@@ -46,7 +46,7 @@ describe("readings", () => {
     await done;
   });
 
-  it("reads a path once more, after the reading under way, however often it changed", async () => {
+  it("reads a path once more after the current reading, however often it changed", async () => {
     const { readings, open, answer, done, idles } = stage(2);
     readings.add("/a", false);
     await settle();
@@ -64,7 +64,7 @@ describe("readings", () => {
     await done;
   });
 
-  it("misses what was not met in this round, once", () => {
+  it("lists the paths not found in this round, once", () => {
     const readings = new Readings(1);
     readings.meet("/a", readings.round);
     readings.renew();
@@ -74,7 +74,7 @@ describe("readings", () => {
     expect(readings.missed(["/a", "/b", "/c"])).toEqual([]);
   });
 
-  it("ends with the first error, when no reading is under way any more", async () => {
+  it("ends with the first error, once no reading is in flight", async () => {
     const { readings, open, answer, done } = stage(2);
     let ended = false;
     const watched = done.finally(() => {
@@ -128,7 +128,7 @@ describe("readings", () => {
     );
   });
 
-  it("leaves out what need not be read any more, unless it is being read", async () => {
+  it("skips paths that are no longer needed, unless they are being read", async () => {
     const { readings, open, answer, done, idles } = stage(1);
     readings.add("/a", false);
     await settle();

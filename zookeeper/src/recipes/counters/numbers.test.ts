@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { decodeCount, encodeCount } from "../base/count.ts";
 import { decodeLong, encodeLong } from "./atomic-long.ts";
 
-describe("numbers as Java writes them", () => {
-  it("are 4 bytes, the high one first", () => {
+describe("numbers in Java's format", () => {
+  it("have 4 bytes, the high byte first", () => {
     expect(encodeCount(1, "/a")).toEqual(Buffer.from([0, 0, 0, 1]));
     expect(encodeCount(-2, "/a")).toEqual(Buffer.from([255, 255, 255, 254]));
     fc.assert(fc.property(fc.integer(), (count) => decodeCount(encodeCount(count, "/a"), "/a") === count));
@@ -16,7 +16,7 @@ describe("numbers as Java writes them", () => {
     }
   });
 
-  it("or 8 bytes, where nothing means 0", () => {
+  it("or 8 bytes, and empty data means 0", () => {
     expect(encodeLong(-2n, "/a").toString("hex")).toBe("fffffffffffffffe");
     expect(decodeLong(Buffer.alloc(0), "/a")).toBe(0n);
     const long = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });

@@ -32,7 +32,7 @@ describe("a service instance", () => {
       },
       '{"name":"svc","id":"id-1","address":"10.0.0.7","port":null,"sslPort":8443,"payload":null,"registrationTimeUTC":1700000000000,"serviceType":"PERMANENT","uriSpec":{"parts":[{"value":"scheme","variable":true},{"value":"://","variable":false},{"value":"address","variable":true},{"value":"/a/","variable":false},{"value":"name","variable":true}]},"enabled":false}',
     ],
-  ])("is written with Curator's bytes and read again", (given, json) => {
+  ])("is written with the same bytes as Curator's, and read back", (given, json) => {
     const instance = instanceOf<unknown>(given);
     expect(encodeInstance(instance)).toBe(json);
     expect(decodeInstance(Buffer.from(json), "/svc/id-1")).toEqual(instance);
@@ -51,7 +51,7 @@ describe("a service instance", () => {
     expect(least).toEqual({ ...rest, id: "a", address: null, registrationTimeUTC: 0 });
   });
 
-  it("is refused where it cannot be one", () => {
+  it("is refused if invalid", () => {
     for (const name of ["a/b", "", ".."]) expect(() => instanceOf({ name })).toThrow(invalid("PATH_INVALID"));
     expect(() => instanceOf({ name: "svc", id: "a/b" })).toThrow(invalid("PATH_INVALID"));
     expect(() => instanceOf({ name: "svc", port: 65_536 })).toThrow(invalid("OPTION_INVALID"));
@@ -61,7 +61,7 @@ describe("a service instance", () => {
     }
   });
 
-  it("gives its URI", () => {
+  it("builds its URI", () => {
     const uriSpec = "{scheme}://{address}:{port}/{ id }/{service-type}/{own}{[}{registration-time-utc}{]}{ssl-port}";
     const uri = uriOf(instanceOf({ ...plain, port: 80, uriSpec }), { own: "O" });
     expect(uri).toBe("http://10.0.0.7:80/id-1/dynamic/O{1700000000000}");
@@ -76,7 +76,7 @@ describe("a strategy", () => {
   const all = ["a", "b", "c"].map((id) => instanceOf<unknown>({ name: "svc", id }));
   const ids = (strategy: ReturnType<typeof random>, instances = all) => strategy(instances)?.id;
 
-  it("goes round, chooses by chance, or stays", () => {
+  it("goes round-robin, chooses at random, or sticks to one instance", () => {
     const round = roundRobin();
     expect([1, 2, 3, 4].map(() => ids(round))).toEqual(["a", "b", "c", "a"]);
     let chance = 0;

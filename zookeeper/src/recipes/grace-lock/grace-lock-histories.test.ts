@@ -13,7 +13,7 @@ const count = Number(process.env.CARILLON_TEST_SEEDS ?? 40);
 const seeds = [1_840_269_242, ...Array.from({ length: count }, (_, n) => n)];
 
 it.each(seeds)(
-  "a random history: nobody believes beside another, and nobody takes in the grace, seed %i",
+  "random history: no two contenders believe they hold the lock, and none takes it in the grace, seed %i",
   async (seed) => {
     const clock = new ModelClock();
     const service = new ModelService(clock, timeoutMs);
@@ -69,7 +69,7 @@ it.each(seeds)(
   },
 );
 
-it("random histories reached what is rare", () => {
+it("the random histories included every rare event", () => {
   for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(0);
 });
 

@@ -83,7 +83,7 @@ afterEach(async () => {
 });
 
 describe("grace lock", () => {
-  it("is one contender's, over many uses, until it releases it; then the next has it without a grace", async () => {
+  it("belongs to one contender over many uses until its release; the next one gets it without a grace", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const first = await mine(a.lock);
     expect([a.lock.state, first.held, first.fence]).toEqual(["OWN", true, 1n]);
@@ -102,7 +102,7 @@ describe("grace lock", () => {
     expect([a.lost, a.lock.state]).toEqual([[], "RELEASED"]);
   });
 
-  it("keeps callers of one process out of each other's way", async () => {
+  it("admits one caller of a process at a time", async () => {
     const a = contender("a");
     const [one, two] = await Promise.all([a.lock.tryLock(), a.lock.tryLock()]);
     expect([one !== undefined, two]).toEqual([true, undefined]);
@@ -115,7 +115,7 @@ describe("grace lock", () => {
     expect(service.takes).toHaveLength(1);
   });
 
-  it("a release stops the use that runs, which stays without an end; the next one is told, without a grace", async () => {
+  it("a release stops the running use, which stays without an end; the next owner learns that, without a grace", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);
     await use.note("half");
@@ -133,7 +133,7 @@ describe("grace lock", () => {
   it.each([
     ["vanishes", graceMs],
     ["closes in the midst of its use", 0],
-  ])("a contender that was refused once is told when the holder %s, and has the lock", async (what, waitMs) => {
+  ])("a contender that was refused once is notified when the holder %s, and gets the lock", async (what, waitMs) => {
     const [a, b, c] = [contender("a"), contender("b"), contender("c", { onTakenOver: undefined })];
     const use = await mine(a.lock);
     await use.note("half");
@@ -154,7 +154,7 @@ describe("grace lock", () => {
     expect((await mine(b.lock)).takenOver).toBeUndefined();
   });
 
-  it("a contender that is closed as it takes over keeps nothing", async () => {
+  it("a contender that is closed while it takes over keeps nothing", async () => {
     const [a, b] = [contender("a"), contender("b")];
     await mine(a.lock);
     expect(await b.lock.tryLock()).toBeUndefined();
@@ -168,7 +168,7 @@ describe("grace lock", () => {
     expect([service.takes.length, service.holder, service.record?.released]).toEqual([2, undefined, true]);
   });
 
-  it("a release that was asked for while a use was on its way ends that use before the lock is given up", async () => {
+  it("a release during the start of a use ends that use before the lock is given up", async () => {
     const a = contender("a");
     const answer = slowAnswers(a.place);
     const attempt = outcome(a.lock.tryLock());
@@ -182,7 +182,7 @@ describe("grace lock", () => {
     expect([released.value, a.lock.state]).toEqual([true, "CREATED"]);
   });
 
-  it("tryLock waits the grace out when the holder vanished, and tells who that was", async () => {
+  it("tryLock waits for the grace after the holder vanished, and names that holder", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);
     await use.note("half");
@@ -200,7 +200,7 @@ describe("grace lock", () => {
     expect(a.lost).toHaveLength(1);
   });
 
-  it("a newcomer waits a whole grace from when it came", async () => {
+  it("a newcomer waits a full grace from its arrival", async () => {
     const a = contender("a");
     await mine(a.lock);
     a.place.cut();
@@ -213,7 +213,7 @@ describe("grace lock", () => {
     expect(attempt.value?.held).toBe(true);
   });
 
-  it("a running use has the lock taken back at once, under a new fence, and nobody else gets it", async () => {
+  it("a running use reclaims a lost lock at once, under a new fence, and no other contender gets it", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);
     const attempt = outcome(b.lock.lock());
@@ -227,7 +227,7 @@ describe("grace lock", () => {
     expect([a.lost, a.takenOver]).toEqual([[], []]);
   });
 
-  it("a use that was cut off and came back in the grace goes on; its believed holding never stopped", async () => {
+  it("a use that was cut off and returns within the grace continues, and never stopped believing", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);
     const attempt = outcome(b.lock.tryLock());
@@ -242,7 +242,7 @@ describe("grace lock", () => {
     expect(b.lock.state).toBe("RELEASED");
   });
 
-  it("a use whose session was ended early, at the moment when its line went, believes for no longer than the grace", async () => {
+  it("a use whose session ended early, as its connection broke, believes for at most the grace", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);
     const attempt = outcome(b.lock.lock());
@@ -254,7 +254,7 @@ describe("grace lock", () => {
     expect([use.held, attempt.value?.held]).toEqual([false, true]);
   });
 
-  it("a use that ended while it was cut off is recorded as ended once the lock is back", async () => {
+  it("a use that ended while cut off is recorded as ended once the lock is back", async () => {
     const a = contender("a");
     const use = await mine(a.lock);
     a.place.cut();
@@ -269,7 +269,7 @@ describe("grace lock", () => {
     expect(a.lock.state).toBe("OWN");
   });
 
-  it("an idle owner steps back: it has it first if it asks, and another after the grace", async () => {
+  it("an idle owner steps back: it gets the lock first on request, and others after the grace", async () => {
     const [a, b] = [contender("a"), contender("b")];
     await (await mine(a.lock)).end();
     a.place.expire();
@@ -287,7 +287,7 @@ describe("grace lock", () => {
     expect(service.takes.map(({ owner }) => owner)).toEqual(["a", "a", "b"]);
   });
 
-  it("the owner's next life has it first, and is told how far the former one came", async () => {
+  it("an owner's next life gets the lock first, and learns how far the former life came", async () => {
     const [a, b] = [contender("a"), contender("b")];
     await mine(a.lock);
     const attempt = outcome(b.lock.tryLock());
@@ -303,7 +303,7 @@ describe("grace lock", () => {
     expect(a.lost).toHaveLength(1);
   });
 
-  it("a restarted owner has it at once, while its former life's session still counts; that one is told", async () => {
+  it("a restarted owner gets the lock at once, while its former session is alive; the former life is notified", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);
     await use.note("half");
@@ -331,7 +331,7 @@ describe("grace lock", () => {
     expect([use.held, use.fence]).toEqual([true, 2n]);
   });
 
-  it("waits for the longer of its own grace and the vanished holder's", async () => {
+  it("waits for the longer of its own grace and that of the vanished holder", async () => {
     const [a, b] = [contender("a"), contender("b", { graceMs: 10 })];
     await mine(a.lock);
     a.place.expire();
@@ -343,7 +343,7 @@ describe("grace lock", () => {
     expect(attempt.value?.held).toBe(true);
   });
 
-  it("of two waiters at the grace's end one has it", async () => {
+  it("one of two waiters gets the lock at the end of the grace", async () => {
     const [a, b, c] = [contender("a"), contender("b"), contender("c")];
     await mine(a.lock);
     a.place.cut();
@@ -354,7 +354,7 @@ describe("grace lock", () => {
     expect(attempts.filter(({ value }) => value)).toHaveLength(1);
   });
 
-  it("stops a use that another overtook, although that one vanished in turn", async () => {
+  it("stops a use that was overtaken, even if the overtaking owner vanished too", async () => {
     // Within the grace only a process with the same owner name can take the lock. Two processes with one name violate the rules.
     const [one, two] = [contender("a"), contender("a")];
     const use = await mine(one.lock);
@@ -370,7 +370,7 @@ describe("grace lock", () => {
     expect(one.lost).toHaveLength(1);
   });
 
-  it("an attempt can be given up, and gets nothing behind its caller's back", async () => {
+  it("an aborted attempt does not get the lock later", async () => {
     const [a, b] = [contender("a"), contender("b")];
     await mine(a.lock);
     a.place.cut();
@@ -386,7 +386,7 @@ describe("grace lock", () => {
   });
 
   it.each(["taken for it", "held already"])(
-    "an attempt given up while its use is written leaves none: %s",
+    "an attempt aborted while its use is written leaves no use: %s",
     async (how) => {
       const [a, b] = [contender("a"), contender("b")];
       const answer = slowAnswers(a.place);
@@ -417,7 +417,7 @@ describe("grace lock", () => {
     },
   );
 
-  it("close releases, and ends whoever waits", async () => {
+  it("close releases the lock, and ends waiting attempts", async () => {
     const [a, b] = [contender("a"), contender("b")];
     await mine(a.lock);
     const attempt = outcome(b.lock.lock());
@@ -430,7 +430,7 @@ describe("grace lock", () => {
     await expect(a.lock.tryLock()).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  it("refuses what cannot be", () => {
+  it("refuses invalid options", () => {
     const place = new ModelService(new ModelClock(), timeoutMs).place();
     const code = (options: GraceLockOptions) => {
       try {

@@ -4,8 +4,8 @@ import { graceLockEvents, nextStep, situations, stateOf, stepText } from "./stat
 
 const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
-describe("the grace lock's table", () => {
-  it("is shown by docs/grace-lock.md, every state × every event", () => {
+describe("the state table of the grace lock", () => {
+  it("is documented in docs/grace-lock.md, every state × every event", () => {
     const page = readFileSync(new URL("../../../../docs/grace-lock.md", import.meta.url), "utf8");
     const table = [
       row(["event", ...situations]),
@@ -16,7 +16,7 @@ describe("the grace lock's table", () => {
     for (const word of [...graceLockEvents, ...situations.map(stateOf)]) expect(page, word).toContain(`**${word}**`);
   });
 
-  it("owns only by taking, and runs only by beginning", () => {
+  it("becomes owner only by taking the lock, and runs only after a begin", () => {
     for (const from of situations)
       for (const event of graceLockEvents) {
         const { to } = nextStep(from, event);
@@ -25,7 +25,7 @@ describe("the grace lock's table", () => {
       }
   });
 
-  it("a running use stops by finishing or by being told, never silently", () => {
+  it("a running use stops by finishing or by a notification, never silently", () => {
     for (const from of situations.filter((situation) => situation.endsWith("running")))
       for (const event of graceLockEvents) {
         const { to, act } = nextStep(from, event);
@@ -34,7 +34,7 @@ describe("the grace lock's table", () => {
       }
   });
 
-  it("takes back what vanished under a running use, at once, and nothing else", () => {
+  it("reclaims at once only a lock that vanished under a running use", () => {
     for (const from of situations)
       for (const event of graceLockEvents) {
         const { to, act } = nextStep(from, event);
@@ -44,7 +44,7 @@ describe("the grace lock's table", () => {
       }
   });
 
-  it("each situation can be reached from CREATED, and left", () => {
+  it("each state can be reached from CREATED, and left", () => {
     const reached = new Set<string>(["CREATED"]);
     for (const _ of situations)
       for (const from of situations.filter((situation) => reached.has(situation)))

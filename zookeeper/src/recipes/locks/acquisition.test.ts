@@ -31,7 +31,7 @@ function aPromise<T>() {
 const turns = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("limited", () => {
-  it("gives back what comes when nobody waits any more", async () => {
+  it("returns a late result if no caller waits any more", async () => {
     const late = aPromise<string>();
     const back: string[] = [];
     let told: AbortSignal | undefined;
@@ -51,7 +51,7 @@ describe("limited", () => {
     expect(back).toEqual(["held"]);
   });
 
-  it("hands over what comes in time, and leaves failures that come too late alone", async () => {
+  it("passes on a result that is in time, and ignores late failures", async () => {
     const back: string[] = [];
     const giveBack = (value: string) => back.push(value);
     expect(await limited("it", { limitMs: 30_000 }, async () => "held", giveBack)).toBe("held");
@@ -65,7 +65,7 @@ describe("limited", () => {
     expect(back).toEqual([]);
   });
 
-  it("says not to wait when the limit is 0, and sets no time for the server then", async () => {
+  it("passes wait: false for a limit of 0, and sets no deadline for the server then", async () => {
     const slow = aPromise<string>();
     let wait: boolean | undefined;
     const result = limited(
@@ -85,7 +85,7 @@ describe("limited", () => {
 });
 
 describe("an owner", () => {
-  it("that asks twice at once makes one attempt, and the second its own when that fails", async () => {
+  it("that asks twice at once makes one attempt; if that fails, the second call makes its own", async () => {
     const attempts: ReturnType<typeof aPromise<Hold | undefined>>[] = [];
     const acquisition = new Acquisition("it", () => {
       const attempt = aPromise<Hold | undefined>();
@@ -110,7 +110,7 @@ describe("an owner", () => {
     expect(listeners.size).toBe(0);
   });
 
-  it("holds no more once the session is not live, before anything was told of its end", async () => {
+  it("holds nothing once the session is not live, even before its end is reported", async () => {
     const { session, raw, listeners } = aSession();
     const acquisition = new Acquisition("it", async () => new Hold(session, "/it/1", "it"));
     const held = await acquisition.acquire({ owner: "me" });

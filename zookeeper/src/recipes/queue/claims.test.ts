@@ -4,7 +4,7 @@ import type { Session } from "../../operations/session.ts";
 import { claim } from "./claims.ts";
 import { plainNames } from "./names.ts";
 
-it("a claim whose answer was lost is found out, whatever goes wrong in passing meanwhile", async () => {
+it("the result of a claim whose answer was lost is determined despite temporary errors", async () => {
   const name = "queue-0000000000";
   const troubles = ["OPERATION_TIMEOUT", "THROTTLED", "CONNECTION_LOSS"] as const;
   let asked = 0;

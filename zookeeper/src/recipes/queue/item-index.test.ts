@@ -20,7 +20,7 @@ function drain(index: ItemIndex): string[] {
 }
 
 describe("the index of a queue's names", () => {
-  it("gives first what is due first, and of one time what was put first", () => {
+  it("returns the item due first, and of equal times the one put first", () => {
     const index = new ItemIndex(delayNames);
     for (const [at, sequence] of [
       [30, 1],
@@ -36,7 +36,7 @@ describe("the index of a queue's names", () => {
     expect(index.firstRank).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it("keeps names as they are that do not follow from time and number", () => {
+  it("keeps names unchanged that cannot be derived from time and number", () => {
     const odd = ["queue-0000000007", "queue-|10|0000000008", "queue-r2,0000000A|0000000B|0000000009", "queue-x"];
     const index = new ItemIndex(delayNames);
     for (const name of odd) add(index, name);
@@ -44,7 +44,7 @@ describe("the index of a queue's names", () => {
     expect(drain(index)).toEqual([odd[0], odd[2], odd[1]]);
   });
 
-  it("drops what a listing does not show, and keeps what came during it", () => {
+  it("drops names missing from a listing, and keeps those added during it", () => {
     const index = new ItemIndex(delayNames);
     for (let i = 0; i < 10; i++) add(index, named(i, i));
     index.beginListing();
@@ -54,7 +54,7 @@ describe("the index of a queue's names", () => {
     expect(drain(index)).toEqual([0, 2, 4, 6, 8, 99].map((i) => named(i, i)));
   });
 
-  it("can order by another number", () => {
+  it("can sort by another number", () => {
     const index = new ItemIndex(plainNames, ({ notBeforeMs }) => notBeforeMs);
     const names = ["queue-r1,00000009-0000000001", "queue-r1,00000005-0000000002"];
     for (const name of names)
@@ -63,7 +63,7 @@ describe("the index of a queue's names", () => {
     expect(drain(index)).toEqual(names.toReversed());
   });
 
-  it("does what a sorted list does, whatever the order of events", () => {
+  it("behaves like a sorted list, whatever the order of events", () => {
     const name = fc.oneof(
       fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 40 })).map(([at, s]) => named(at, s)),
       fc.integer({ min: 0, max: 20 }).map((s) => `queue-${String(s).padStart(10, "0")}`),
@@ -105,7 +105,7 @@ describe("the index of a queue's names", () => {
     );
   });
 
-  it("grows and shrinks by a hundred thousand", () => {
+  it("grows and shrinks by a hundred thousand names", () => {
     const index = new ItemIndex(delayNames);
     const count = 100_000;
     const at = (i: number) => 1_700_000_000_000 + ((i * 7_919) % count);

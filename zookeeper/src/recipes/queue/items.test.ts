@@ -14,7 +14,7 @@ const invalid = (hex: string) => {
 };
 
 describe("queue items", () => {
-  it("are laid out as Curator lays them out", () => {
+  it("have the same layout as Curator's", () => {
     expect(encodeItems(["hello"]).toString("hex")).toBe("00010001010000000568656c6c6f02");
     expect(encodeItems(["a", "", Buffer.from([255])]).toString("hex")).toBe(
       "00010001010000000161010000000001" + "00000001ff02",
@@ -22,7 +22,7 @@ describe("queue items", () => {
     expect(encodeItems([]).toString("hex")).toBe("0001000102");
   });
 
-  it("come back as they went", () => {
+  it("are decoded as they were encoded", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (items) => {
         const back = decodeItems(encodeItems(items), "/q");
@@ -31,12 +31,12 @@ describe("queue items", () => {
     );
   });
 
-  it("may be followed by what nobody reads, as in Java", () => {
+  it("may be followed by ignored bytes, as in Java", () => {
     const bytes = Buffer.concat([encodeItems(["x"]), Buffer.from("more")]);
     expect(decodeItems(bytes, "/q").map(String)).toEqual(["x"]);
   });
 
-  it("say what is wrong with other bytes, and where", () => {
+  it("report what is wrong with invalid bytes, and where", () => {
     expect(invalid("")).toMatch(/^\/q\/queue-0000000001 .*0 bytes are too few/);
     expect(invalid("0001000202")).toMatch(/begins with 00010002/);
     expect(invalid("00010001 03")).toMatch(/byte 4 is 3/);

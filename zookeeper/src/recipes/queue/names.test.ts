@@ -21,7 +21,7 @@ function javaTime(name: string): number {
 }
 
 describe("names of a queue's nodes", () => {
-  it("are Curator's", () => {
+  it("are the same as Curator's", () => {
     expect(delayPrefix(moment)).toBe("queue-|18BCFE56800|");
     expect(delayPrefix(5)).toBe("queue-|00000005|");
     expect(priorityPrefix(5)).toBe("queue-100000005");
@@ -30,7 +30,7 @@ describe("names of a queue's nodes", () => {
     expect(idPrefix("a/b|c")).toBe("queue-|a_b_c|");
   });
 
-  it("are read", () => {
+  it("are parsed", () => {
     expect(plainNames.parse(`queue-${number}`)).toEqual({ rank: 0, sequence: 42, notBeforeMs: 0, failures: 0 });
     expect(plainNames.parse(`queue-|x|${number}`)).toMatchObject({ id: "x", sequence: 42 });
     expect(priorityNames.parse(`queue-0FFFFFFFE${number}`)).toMatchObject({ rank: -2, priority: -2, sequence: 42 });
@@ -41,26 +41,26 @@ describe("names of a queue's nodes", () => {
     });
   });
 
-  it("are none of ours without the beginning", () => {
+  it("are foreign without the queue's prefix", () => {
     for (const names of [plainNames, priorityNames, delayNames]) {
       expect(names.parse("locks")).toBeUndefined();
       expect(names.parse(`_c_x-queue-${number}`)).toBeUndefined();
     }
   });
 
-  it("that Java sent back are due at once, and before every priority", () => {
+  it("that Java returned to the queue are due at once, and before every priority", () => {
     expect(delayNames.parse(`queue-${number}`)).toMatchObject({ rank: 0, notBeforeMs: 0, dueMs: 0 });
     const back = priorityNames.parse(`queue-${number}`);
     expect(back?.rank).toBeLessThan(-(2 ** 31));
     expect(back?.priority).toBeUndefined();
   });
 
-  it("with a time that is none are due at once, as in Java", () => {
+  it("with an invalid time are due at once, as in Java", () => {
     expect(delayNames.parse(`queue-|soon|${number}`)).toMatchObject({ rank: 0 });
     expect(delayNames.parse(`queue-|FFFFFFFFFFFFFFFF|${number}`)).toMatchObject({ rank: 0 });
   });
 
-  it("carry attempts and time when an item goes back, where Java does not look", () => {
+  it("of returned items carry attempts and time where Java ignores them", () => {
     const back = (names: QueueNames, name: string, failures: number, at: number) => {
       const item = names.parse(name);
       if (!item) throw new Error(`${name} was not read`);
@@ -93,7 +93,7 @@ describe("names of a queue's nodes", () => {
     expect(priorityNames.parse(nameless)).toMatchObject({ failures: 1, notBeforeMs: moment });
   });
 
-  it("are made again from rank and sequence", () => {
+  it("are rebuilt from rank and sequence", () => {
     const sequence = fc.integer({ min: 0, max: 2 ** 31 - 1 });
     const again = (names: QueueNames, name: string) => {
       const item = names.parse(name);
@@ -114,7 +114,7 @@ describe("names of a queue's nodes", () => {
     );
   });
 
-  it("sort priorities as Java sorts their texts", () => {
+  it("sort priorities in the same order as Java's texts", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer(), (a, b) => {
         expect(priorityPrefix(a) < priorityPrefix(b)).toBe(a < b);
@@ -122,7 +122,7 @@ describe("names of a queue's nodes", () => {
     );
   });
 
-  it("refuse times, priorities and ids that are none", () => {
+  it("refuse invalid times, priorities and ids", () => {
     for (const at of [-1, 1.5, Number.NaN, 2 ** 53]) expect(() => delayPrefix(at)).toThrow(/at is/);
     for (const priority of [2 ** 31, 0.5, Number.NaN]) expect(() => priorityPrefix(priority)).toThrow(/priority is/);
     expect(() => idPrefix("")).toThrow(/id is empty/);

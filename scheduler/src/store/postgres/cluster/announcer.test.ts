@@ -15,7 +15,7 @@ function announcing() {
 }
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-it("a process that has enqueued nothing for 3 ms enqueues with the signal in the statement, if it is due soon", async () => {
+it("after 3 ms without an enqueue, an enqueue due soon carries the signal in its own statement", async () => {
   const { clock, asked, announcer } = announcing();
   expect(announcer.carriesOwn(60_001, 0)).toBe(false);
   clock.advance(3);
@@ -34,7 +34,7 @@ it("a process that has enqueued nothing for 3 ms enqueues with the signal in the
   expect(announcer.carriesOwn(0, 0)).toBe(true);
 });
 
-it("it closes when all is sent, also what waited for a signal that took longer than the time apart", async () => {
+it("close waits until everything is sent, including runs queued behind a slow signal", async () => {
   const { clock, asked, announcer } = announcing();
   announcer.committed({ ready: 3, direct: Infinity }, 0);
   announcer.committed({ ready: 1, direct: Infinity }, 0);
