@@ -48,6 +48,6 @@ export function withChroot(chroot: string, path: string): string {
 
 /** Removes the chroot. A path outside the chroot, which only a recursive watch on an ancestor could report, is returned unchanged. */
 export function withoutChroot(chroot: string, path: string): string {
-  if (chroot === "" || !path.startsWith(chroot)) return path;
-  return path.length === chroot.length ? "/" : path.slice(chroot.length);
+  if (path === chroot) return "/";
+  return chroot !== "" && path.startsWith(`${chroot}/`) ? path.slice(chroot.length) : path;
 }

@@ -45,6 +45,7 @@ describe("paths", () => {
         expect(() => checkPath(withChroot(root, inner))).not.toThrow();
       }),
     );
+    expect(withoutChroot("/a", "/ab/c")).toBe("/ab/c");
     expect(parentOf("/a/b")).toBe("/a");
     expect(parentOf("/a")).toBe("/");
   });

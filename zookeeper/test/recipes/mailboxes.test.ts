@@ -252,6 +252,23 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     expect([await boss.unclaimed("heir"), await boss.unclaimed("dead")]).toEqual([[id], []]);
   });
 
+  it("the answer to a reclaim was lost and the letter is claimed before that is noticed: the move is reported", async () => {
+    const dead = await idler("dead");
+    const id = await boss.deliver("dead", "x");
+    await dead.close();
+    await member("heir");
+    const { client, proxy } = await lineOf();
+    const swallowed = proxy.swallowReply(op.multi, "silence");
+    const reclaimed = new Mailboxes(client, path).reclaim(() => "heir");
+    await swallowed;
+    proxy.pause("toClient");
+    await until("the heir has it", () => claimed.length === 1);
+    proxy.reset();
+    proxy.resume();
+    expect(await reclaimed).toEqual([{ id, from: "dead", to: "heir" }]);
+    expect(ids()).toEqual([id]);
+  });
+
   it("a second process with the same name waits for the first to leave; a deleted node is created again", async () => {
     const first = await member("a");
     const second = boxOf(await clients.connect(), "a");

@@ -63,6 +63,24 @@ describe(`queues under faults on ${serverTitle()}`, () => {
     await expect(queue.consume(note)).rejects.toMatchObject({ code: "NO_AUTH", path: expect.stringContaining(path) });
   });
 
+  it("give the nodes that they create the queue's ACL, so that a stranger can neither add nor delete an item", async () => {
+    const owner = await clients.connect();
+    await owner.addAuth("digest", "owner:secret");
+    const queue = new Queue(owner, path, { lockPath, acl: creatorAcl });
+    await queue.put("x");
+    const [name] = (await owner.children(path)).names;
+    await expect(zk.delete(`${path}/${name}`)).rejects.toMatchObject({ code: "NO_AUTH" });
+    await expect(zk.create(`${path}/queue-0000000009`, "y")).rejects.toMatchObject({ code: "NO_AUTH" });
+    await expect(zk.create(`${lockPath}/${name}`, "z", { ephemeral: true })).rejects.toMatchObject({ code: "NO_AUTH" });
+    const fail = () => {
+      throw new Error("no");
+    };
+    const consumer = await queue.consume(fail, { attempts: 1 });
+    await until("it is aside", async () => (await owner.exists(`${path}-poison`))?.childCount === 1);
+    await expect(zk.create(`${path}-poison/a`)).rejects.toMatchObject({ code: "NO_AUTH" });
+    await consumer.close();
+  });
+
   it("report to a consumer that it lost its permission during a lost connection", async () => {
     const owner = await clients.connect();
     await owner.addAuth("digest", "owner:secret");
@@ -192,6 +210,37 @@ describe(`queues under faults on ${serverTitle()}`, () => {
     await until("the next runs", () => runs.includes("last 1"));
     expect(runs).toEqual(["a 1", "a 2", "last 1"]);
     await consumer.close();
+  });
+
+  it("without a lock send nothing back again that another consumer took before the lost answer was noticed", async () => {
+    const queue = new Queue(proxied, path);
+    const other = new Queue(zk, path);
+    const runs: string[] = [];
+    let swallowed: Promise<void> | undefined;
+    await zk.create(`${path}-receipts`, undefined, { container: true }); // otherwise the swallowed reply could be that it is missing
+    await queue.put("a");
+    const consumer = await queue.consume(
+      ({ data, attempt }) => {
+        runs.push(`${data} ${attempt}`);
+        swallowed = proxy.swallowReply(op.multi, "silence");
+        throw new Error("no");
+      },
+      { backoffMs: () => 0 },
+    );
+    await until("the answer is lost", () => swallowed !== undefined);
+    await swallowed;
+    proxy.pause("toClient");
+    const second = await other.consume(({ data, attempt }) => runs.push(`${data} ${attempt} elsewhere`));
+    await until("the other consumer has it", () => runs.includes("a 2 elsewhere"));
+    const repeated = proxy.next(op.sync);
+    proxy.reset();
+    proxy.resume();
+    await repeated;
+    await other.put("last");
+    await until("the next runs", () => runs.some((run) => run.startsWith("last")));
+    await until("no receipt is left", async () => (await namesUnder(zk, `${path}-receipts`)).length === 0);
+    expect(runs.filter((run) => run.startsWith("a"))).toEqual(["a 1", "a 2 elsewhere"]);
+    await Promise.all([consumer.close(), second.close()]);
   });
 
   it("without a lock, also set aside an item with the name of an older one", async () => {

@@ -7,16 +7,23 @@
  * take their numbers from a store that keeps its data, as the scheduler does for its terms.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { parentOf } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
 import type { Session } from "../../operations/session.ts";
 import { createPersistent } from "./protect.ts";
 
 /**
  * Returns base + czxid, after raising the base if needed.
- * @param path the lock's path; the base's node is its sibling, so that listings of the lock's children do not contain it
+ * @param lock the lock's path, and the ACL of its nodes, which the base's node gets too, so that only the lock's users may lower the base.
+ * The base's node is a sibling of the lock, so that listings of the lock's children do not contain it
  * @param czxid the czxid of the node that holds the lock
  * @throws DATA_INVALID if the base's node does not hold a number; other errors of the requests, such as NO_AUTH
  */
-export async function fenceOf(session: Session, path: string, czxid: bigint): Promise<bigint> {
+export async function fenceOf(
+  session: Session,
+  { path, acl }: { readonly path: string; readonly acl: readonly Acl[] | undefined },
+  czxid: bigint,
+): Promise<bigint> {
   const at = `${path}-fence`;
   for (;;) {
     const held = await readBase(session, at);
@@ -24,8 +31,8 @@ export async function fenceOf(session: Session, path: string, czxid: bigint): Pr
     if (held.base >= wanted) return held.base + czxid;
     try {
       if (held.version === undefined) {
-        await createPersistent(session, path.slice(0, path.lastIndexOf("/")) || "/");
-        await session.create(at, String(wanted));
+        await createPersistent(session, parentOf(path));
+        await session.create(at, String(wanted), { acl });
       } else {
         await session.set(at, String(wanted), { version: held.version });
       }

@@ -181,7 +181,7 @@ class LockNodes implements LockPlace {
   /** Returns the fence. If it cannot be determined, releases the lock and throws, because a lock without a fence must not be held. */
   async #fence(session: Session, taken: Taken, record: LockRecord): Promise<bigint> {
     try {
-      return await fenceOf(session, this.name, taken.czxid);
+      return await fenceOf(session, { path: this.name, acl: this.#acl }, taken.czxid);
     } catch (error) {
       if (session.live) await new HeldNodes(session, this.name, taken, 0n).release({ ...record, released: true });
       throw error;

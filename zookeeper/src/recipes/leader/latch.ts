@@ -270,7 +270,8 @@ export class LeaderLatch {
       watched.path = order[Math.max(0, place - 1)] ?? node.path;
       const there = await watchNode(session, watched.path, watched.told);
       if (!there) return this.#lookAgain(session, node, watched);
-      if (place === 0) this.#lead(session, await fenceOf(session, this.path, node.stat.czxid));
+      if (place === 0)
+        this.#lead(session, await fenceOf(session, { path: this.path, acl: this.#acl }, node.stat.czxid));
       return true;
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error;

@@ -81,7 +81,7 @@ export async function takeHold(
     if (!node) return undefined;
     const hold = new Hold(session, node.path, what);
     try {
-      const its = fence === undefined ? fenceOf(session, line.path, node.stat.czxid) : Promise.resolve(fence);
+      const its = fence === undefined ? fenceOf(session, line, node.stat.czxid) : Promise.resolve(fence);
       if (await hold.begin(its, options.signal)) return hold;
     } catch (error) {
       hold.abandon();

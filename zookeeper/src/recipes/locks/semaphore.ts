@@ -158,7 +158,7 @@ export class Semaphore {
       czxids.push(node.stat.czxid);
       leases.push(new Hold(session, node.path, this.#what));
     }
-    return (index) => fenceOf(session, this.path, czxids[index] ?? 0n);
+    return (index) => fenceOf(session, { path: this.path, acl: this.#acl }, czxids[index] ?? 0n);
   }
 
   /**

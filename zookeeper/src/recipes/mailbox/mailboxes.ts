@@ -192,11 +192,15 @@ export class Mailboxes {
     }
   }
 
-  /** Moves a letter in one transaction. @returns false if `to` is not live @throws NO_NODE if the letter is no longer in the box */
+  /**
+   * Moves a letter in one transaction.
+   * @returns false if `to` is not live; true also if an answer was lost and neither box has the letter: `to` may have claimed it meanwhile
+   * @throws NO_NODE if the letter was no longer in the box
+   */
   async #move(session: Session, id: string, data: Data, from: string, to: string): Promise<boolean> {
     const [source, target] = [this.#paths.letter(from, id), this.#paths.letter(to, id)];
     const alive = this.#paths.member(to);
-    for (;;) {
+    for (let isLost = false; ; ) {
       try {
         await session.multi([
           { type: "check", path: alive, version: 0 },
@@ -206,10 +210,14 @@ export class Mailboxes {
         return true;
       } catch (error) {
         if (isZooKeeperError(error, "CONNECTION_LOSS")) {
+          isLost = true;
           await session.sync(target);
           if (await session.exists(target)) return true;
-        } else if (!isZooKeeperError(error, "NO_NODE") || error.path === source) throw error;
-        else if (error.path === target) await createContainers(session, this.#paths.box(to));
+        } else if (!isZooKeeperError(error, "NO_NODE")) throw error;
+        else if (error.path === source) {
+          if (!isLost) throw error;
+          return true;
+        } else if (error.path === target) await createContainers(session, this.#paths.box(to));
         else return false;
       }
     }

@@ -8,6 +8,7 @@
  * Without a lock path, the item is deleted and then processed, so at most once. It is lost if the process dies.
  */
 
+import { randomUUID } from "node:crypto";
 import { isZooKeeperError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { parentOf } from "../../base/paths.ts";
@@ -50,12 +51,15 @@ export const marginBytes = 16 * 1_024;
 /** After this number of consecutive lost answers, the transaction itself is assumed to be the reason, for example its size. */
 const mostLost = 5;
 
-/** Creates the queue's missing nodes as Curator does: persistent nodes with containers as parents. */
+/**
+ * Creates the queue's missing nodes as Curator does: persistent nodes with containers as parents. The nodes, but not the parents, get
+ * the queue's ACL: a client that may delete children of the queue's node could delete every item, whatever ACL the items have.
+ */
 export async function createQueuePaths(session: Session, layout: QueueLayout, signal?: AbortSignal): Promise<void> {
   for (const path of [layout.path, layout.lockPath]) {
     if (path === undefined || (await session.exists(path, { signal }))) continue;
     if (parentOf(path) !== "/") await createContainers(session, parentOf(path), signal);
-    await createPersistent(session, path, signal);
+    await createPersistent(session, path, signal, layout.acl);
   }
 }
 
@@ -132,6 +136,8 @@ export async function complete(layout: QueueLayout, claim: Claim): Promise<void>
   if (layout.lockPath !== undefined) await commit(layout, claim, []);
 }
 
+type CreateOperation = Extract<Operation, { type: "create" }>;
+
 /** The new data, failure count and time of an item that is put back or moved. */
 interface NextItem {
   readonly data: Buffer;
@@ -151,7 +157,7 @@ export async function setAside(layout: QueueLayout, claim: Claim, data: Buffer, 
       return await replace(layout, claim, layout.poisonPath, { data, failures, notBeforeMs: claim.item.notBeforeMs });
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE") || parentOf(error.path) !== layout.poisonPath) throw error;
-      await createPersistent(claim.session, layout.poisonPath);
+      await createPersistent(claim.session, layout.poisonPath, undefined, layout.acl);
     }
   }
 }
@@ -164,25 +170,56 @@ async function replace(layout: QueueLayout, claim: Claim, parent: string, next: 
 }
 
 /**
- * Puts back an item of a queue without locks, which exists only in this process. The new name is derived from the old one, so a repeated
- * try, in any session, finds the node of the first try, unless another consumer has taken it. A node with this name and other data is
- * an item from before the queue was deleted and created again; in that case the loop tries a later time.
+ * Puts back an item of a queue without locks, which exists only in this process. The same transaction creates a receipt, an ephemeral
+ * node: if its answer is lost, the receipt shows that the item was put back, even if another consumer has taken it since. The new name is
+ * derived from the old one, so a repeated try in a later session, which has no receipt, finds the node of the first try unless another
+ * consumer has taken it. A node with this name and other data is an item from before the queue was deleted and created again; in that
+ * case the loop tries a later time.
  */
 async function putBack(
-  { names, acl }: QueueLayout,
+  { path: queue, names, acl }: QueueLayout,
   { session, item }: Claim,
   parent: string,
   { data, failures, notBeforeMs }: NextItem,
 ): Promise<void> {
-  for (let atMs = notBeforeMs; ; atMs++) {
-    const path = `${parent}/${names.retry(item, failures, atMs)}${digits(item.sequence)}`;
-    try {
-      await surely(session, () => session.create(path, data, { acl }));
-      return;
-    } catch (error) {
-      if (!isZooKeeperError(error, "NODE_EXISTS")) throw error;
+  const receipt = `${queue}-receipts/${randomUUID()}`;
+  try {
+    for (let atMs = notBeforeMs; ; atMs++) {
+      const path = `${parent}/${names.retry(item, failures, atMs)}${digits(item.sequence)}`;
+      if (await createOnce(session, { type: "create", path, data, acl }, receipt)) return;
+      if (await holdsOrHeld(session, path, data)) return;
     }
-    if (await holdsOrHeld(session, path, data)) return;
+  } finally {
+    deleteSurely(session, receipt).catch(() => undefined); // the server deletes the receipt with the session at the latest
+  }
+}
+
+/**
+ * Creates a node and its receipt in one transaction, so that the node is created once, whatever answers are lost. After `mostLost` lost
+ * answers the node is created without a receipt, because the transaction may be larger than the server allows.
+ * @returns false if the node existed before
+ */
+async function createOnce(session: Session, node: CreateOperation, receipt: string): Promise<boolean> {
+  let lost = 0;
+  const create = async () => {
+    if (lost > 0) {
+      // The server of the new connection may not have received the write yet, which was sent to another server.
+      await session.sync(receipt);
+      if (await session.exists(receipt)) return;
+    }
+    if (lost++ < mostLost) await session.multi([node, { type: "create", path: receipt, ephemeral: true }]);
+    else await session.create(node.path, node.data, { acl: node.acl });
+  };
+  for (;;) {
+    try {
+      await surely(session, create);
+      return true;
+    } catch (error) {
+      if (isZooKeeperError(error, "NODE_EXISTS") && error.path === node.path) return false;
+      if (!isZooKeeperError(error, "NO_NODE") || error.path !== receipt) throw error;
+      lost = 0;
+      await createContainers(session, parentOf(receipt), undefined, node.acl);
+    }
   }
 }
 

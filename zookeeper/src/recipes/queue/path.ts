@@ -22,7 +22,7 @@ export interface QueueOptions {
   readonly lockPath?: string;
   /** The path for items that failed too often. Default: the queue's path followed by `-poison`. */
   readonly poisonPath?: string;
-  /** The ACL of the items and of their locks. Default: every client has all permissions, as on the queue's other nodes. */
+  /** The ACL of the queue's nodes and of its items and locks, if this client creates them. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 

@@ -5,6 +5,7 @@
  */
 import type { NodeEvent, Watch } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
+import { surely } from "../base/protect.ts";
 import type { QueueLayout } from "./claims.ts";
 import { ItemIndex } from "./item-index.ts";
 
@@ -91,12 +92,12 @@ export class QueueView {
   layBy(session: Session, name: string): void {
     this.#held.delete(name);
     this.#locked.add(name);
-    session.exists(`${this.#layout.lockPath}/${name}`).then(
+    surely(session, () => session.exists(`${this.#layout.lockPath}/${name}`)).then(
       (lock) => {
         if (!lock) this.#unlock(name);
       },
       () => {
-        // The request fails when the session has ended. In the next session all names are listed again.
+        // The request fails only once the session has ended. In the next session all names are listed again.
       },
     );
   }
