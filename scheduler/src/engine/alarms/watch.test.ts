@@ -44,7 +44,7 @@ function stage(
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   };
-  return { own, look, unsent, looks, sent, followed };
+  return { own, look, unsent, looks, sent, followed, alarms };
 }
 
 test.each([
@@ -122,4 +122,19 @@ test("if every rule is turned off, open incidents end and waiting messages are s
   expect(looks).toEqual([[]]);
   expect(sent).toEqual([expect.stringMatching(/^carillon-alarm-\w+-1$/)]);
   await own.stop();
+});
+
+test("a message whose channel is dropped while it is taken goes to the old channel, and the next ones wait for a process that has it", async () => {
+  const { own, look, sent, alarms } = stage(async () => undefined, off);
+  const { take } = alarms;
+  let takes = 0;
+  alarms.take = async () => {
+    takes++;
+    own.tellBy({});
+    return take();
+  };
+  await look();
+  await own.stop();
+  expect(sent).toEqual([expect.stringMatching(/^carillon-alarm-\w+-1$/)]);
+  expect(takes).toBe(1);
 });

@@ -137,22 +137,25 @@ export class Alarms {
 
   async #deliver(channel: string): Promise<void> {
     const { store, storeClock } = this.#options;
-    while (!this.#stopping.signal.aborted) {
+    for (;;) {
+      const deliver = this.#options.channels[channel];
+      // Messages of a channel that this process no longer has wait for a process that has it.
+      if (deliver === undefined || this.#stopping.signal.aborted) return;
       const now = storeClock.now();
       const messages = await store.alarms.take([channel], now, now + takenForMs, takenAtOnce);
       if (messages.length === 0) return;
       // Each round takes at most `takenAtOnce` messages; further messages are taken in the next round.
-      await Promise.all(messages.map((message) => this.#send(message)));
+      await Promise.all(messages.map((message) => this.#send(message, deliver)));
     }
   }
 
-  async #send({ id, channel, attempts, createdMs, message }: OutboxMessage): Promise<void> {
-    const { store, storeClock, clock, log, channels, node } = this.#options;
+  async #send({ id, channel, attempts, createdMs, message }: OutboxMessage, deliver: Deliver): Promise<void> {
+    const { store, storeClock, clock, log, node } = this.#options;
     try {
       // Each cluster numbers its messages from 1. The id also contains the creation time, so that a receiver of messages from several
       // clusters does not confuse them.
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
-      const send = async (signal: AbortSignal) => channels[channel]?.(name, message, signal);
+      const send = (signal: AbortSignal) => deliver(name, message, signal);
       await limitedTo(clock, deliverWithinMs, this.#stopping.signal, send);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
