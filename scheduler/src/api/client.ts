@@ -124,6 +124,12 @@ async function send(
         hint: "Give it as it was shown, all of it and nothing else: CARILLON_TOKEN=ct_….",
       },
     );
+  // The client shows the server's URL in errors, and fetch refuses a URL with a password with a message that contains the password.
+  if (server.includes("@"))
+    throw new CarillonError("OPTION_INVALID", "the server's URL has a user or a password in it", {
+      path: "server",
+      hint: "Leave them out, and give a token.",
+    });
   const { path, query, body } = partsOf(shape, given as Record<string, unknown>);
   const headers: Record<string, string> = { accept: shape.event ? "text/event-stream" : "application/json" };
   if (token !== undefined) headers.authorization = `Bearer ${token}`;

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { hasPassword, withoutCredentials } from "../base/credentials.ts";
+import { hasPassword, withoutCredentials, withoutPasswordOptions } from "../base/credentials.ts";
 import { hostsOf, isThisMachine } from "../settings/this-machine.ts";
 
 /**
@@ -20,7 +20,7 @@ export function serviceAddress(url: string): string {
  * @param url as configured
  */
 export function isOpenToAll(url: string): boolean {
-  return !hasPassword(url) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
+  return !hasPassword(withoutPasswordOptions(url)) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
 }
 
 /** The advice that is logged for a service that requires no password. */

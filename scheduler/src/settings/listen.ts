@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { isLoopback } from "./address.ts";
@@ -39,7 +40,7 @@ export function checkProxies(given: readonly string[] | undefined, behindProxy: 
   if (given === undefined) return;
   const wrong = given.find((text) => !isNetwork(text));
   if (wrong !== undefined)
-    throw new CarillonError("OPTION_INVALID", `trustedProxies cannot have ${shownValue(wrong)}`, {
+    throw new CarillonError("OPTION_INVALID", `trustedProxies cannot have ${shownValue(withoutCredentials(wrong))}`, {
       hint: 'Give addresses of proxies, such as "10.0.3.7", or networks with at least one fixed bit, such as "10.0.3.0/24".',
       path: "trustedProxies",
     });

@@ -4,6 +4,8 @@ import { parseStoreUrl } from "./store-url.ts";
 describe("a store's URL", () => {
   it.each([
     ["postgres://u:p@a:1,b:2/db", ["a:1", "b:2"], "postgres://u:p@a:1/db"],
+    ["postgres://u:p@ss@a:1,b:2/db", ["a:1", "b:2"], "postgres://u:p@ss@a:1/db"],
+    ["postgres://a/db?user=u@h", [], "postgres://a/db?user=u@h"],
     ["postgresql://a,b/db?target_session_attrs=read-write", ["a:5432", "b:5432"], "postgresql://a:5432/db"],
     ["postgres://a,[::1]:6/db?sslmode=require", ["a:5432", "::1:6"], "postgres://a:5432/db?sslmode=require"],
     ["postgres:///db?host=a,b&port=1,2", ["a:1", "b:2"], "postgres://a:1/db"],
@@ -22,6 +24,10 @@ describe("a store's URL", () => {
     ["postgres://a,,b/db", /host 2 of 3 is empty/],
     ["postgres://a:0,b/db", /the port of a is not from 1 to 65535/],
     ["postgres:///db?host=a,b,c&port=1,2", /3 hosts and 2 ports/],
+    ["postgres://a%zz/db", /has a % that begins no escape/],
+    ["postgres://u:1/secret@a/db", /^store: it has an @ after its hosts$/],
+    ["postgres://u:1?secret@a/db", /^store: it has an @ after its hosts$/],
+    ["postgres://u:1#secret@a/db", /^store: it has an @ after its hosts$/],
   ])("%s is refused", (text, message) => {
     expect(() => parseStoreUrl(text)).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID", path: "store", message: expect.stringMatching(message) }),

@@ -1,3 +1,4 @@
+import { escapeHint } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
 
 /** One server named in a store URL. */
@@ -29,24 +30,34 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
     new CarillonError("OPTION_INVALID", `${option}: ${what}`, { hint, path: option });
   const form = "Give a URL such as postgres://user:password@host:5432/database; several hosts are separated by commas.";
   const [, scheme, user = "", authority = "", rest = ""] =
-    /^(postgres(?:ql)?:\/\/)([^/?#@]*@)?([^/?#]*)([\s\S]*)$/.exec(text) ?? [];
+    /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([\s\S]*)$/.exec(text) ?? [];
   // The path of a socket, and forms that only the driver understands, are passed to the driver unchanged.
   if (scheme === undefined) return { hosts: [], url: text };
   const [path = "", query = ""] = rest.split(/\?([\s\S]*)/);
   const parameters = new URLSearchParams(query);
+  // An unescaped / or ? in the password ends the hosts too early. What follows is then part of the password, and is not shown.
+  if (path.includes("@") || [...parameters.keys()].some((name) => name.includes("@")))
+    throw wrong("it has an @ after its hosts", escapeHint);
   const attributes = parameters.get("target_session_attrs");
   if (attributes !== null && !writing.has(attributes))
     throw wrong(
       `target_session_attrs cannot be ${JSON.stringify(attributes)}: the store is written to`,
       "Leave it out, or give read-write: of several hosts Carillon always takes the one that accepts writes.",
     );
+  const decoded = (part: string): string => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      throw wrong("it has a % that begins no escape", escapeHint);
+    }
+  };
   const listed = parameters.get("host")?.split(",") ?? authority.split(",");
   const ports = parameters.get("port")?.split(",") ?? [];
   if (ports.length > 1 && ports.length !== listed.length)
     throw wrong(`it names ${listed.length} hosts and ${ports.length} ports`, form);
   const hosts = listed.map((one, at) => {
     const [, bracketed, plain = "", own] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(one) ?? [];
-    const host = decodeURIComponent(bracketed ?? plain);
+    const host = decoded(bracketed ?? plain);
     const port = Number(ports[at] ?? ports[0] ?? (own || defaultPort));
     if (listed.length > 1 && host === "") throw wrong(`its host ${at + 1} of ${listed.length} is empty`, form);
     if (!(port >= 1 && port <= 65_535)) throw wrong(`the port of ${host} is not from 1 to 65535`, form);

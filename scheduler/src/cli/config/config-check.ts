@@ -1,6 +1,7 @@
 import { checkPassword } from "../../access/password.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { systemClock } from "../../base/clock.ts";
+import { withoutCredentials } from "../../base/credentials.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
 import { servicePlace } from "../../cluster/witness.ts";
@@ -97,6 +98,9 @@ function said(setting: Setting, options: CommonOptions, file: ConfigFile | undef
 
 function redacted({ key, secret }: Setting, value: unknown): unknown {
   if (secret === "all") return "(set, and not shown)";
+  // A URL that no process takes is not shown, because a part of a password may stand outside user:password@.
+  if (secret === "url" && !fits(key, value)) return "(set, and not shown)";
+  if (key === "server") return withoutCredentials(String(value));
   if (secret === "url")
     return /^(?:store|listenUrl)$/.test(key) ? urlPlace(String(value)) : servicePlace(String(value));
   // The value may contain a password, or a URL with a secret in it.

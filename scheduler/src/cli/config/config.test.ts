@@ -140,6 +140,13 @@ describe("settings", () => {
     expect(stdout).toMatch(/^httpTasks\.secret +\(set, and not shown\)/m);
     expect(stdout).not.toContain("hush");
     expect(JSON.stringify(await check(environment))).not.toContain("hush");
+    file("store: postgres://me:12/hush@db.example/app\nserver: https://me:hush@c.example\n");
+    const unescaped = await check();
+    expect(unescaped.of("store").value).toBe("(set, and not shown)");
+    expect(codes(unescaped)).toContainEqual(
+      expect.stringMatching(/^OPTION_INVALID: .*store: it has an @ after its hosts.*%2F/),
+    );
+    expect(JSON.stringify(unescaped)).not.toContain("hush");
     file("httpTasks: { secret: { api.example.com: hush }, namespaceSecrets: { billing: [hush] } }\n");
     const told = await check({ CARILLON_HTTP_NAMESPACE_SECRETS: "hush" });
     expect(codes(told)).toEqual([
@@ -172,6 +179,8 @@ describe("settings", () => {
       "issuer: https://login.example, url: https://carillon.example, clientId: me, clientSecret: hush, rules: [{ claim: groups, role: viewer }]";
     for (const [text, keys] of [
       ["httpTasks: { secret: hush }", "httpTasks.secret"],
+      ["coordination: redis+sentinel://s1,s2/main?sentinelPassword=hush", "coordination"],
+      ["store: postgres://me@db.example/app?password=hush", "store"],
       ["httpTasks: { namespaceSecrets: { billing: hush } }", "httpTasks.namespaceSecrets"],
       ["store: postgres://me:hush@db.example/app", "store"],
       ["store: postgres://me@db.example:5432/app", ""],
@@ -360,6 +369,9 @@ describe("the target of a command", () => {
       ["maybe", "CONFIG_INVALID"],
     ] as const)
       expect(() => reach("http://a.example", { CARILLON_PLAIN_HTTP: off })).toThrow(expect.objectContaining({ code }));
-    expect(() => reach("https://me:hush@a.example")).toThrow(expect.not.stringContaining("hush"));
+    for (const server of ["https://me:hush@a.example", "http://me:1/hush@a.example", "http://me:1?hush@a.example"])
+      expect(() => reach(server), server).toThrow(
+        expect.objectContaining({ code: "USAGE", message: expect.not.stringContaining("hush") }),
+      );
   });
 });

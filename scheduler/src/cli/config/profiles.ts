@@ -113,11 +113,11 @@ export function serverUrl(text: string, where: string, environment: Environment)
       "Give http://127.0.0.1:7373, https://carillon.example or the like.",
     );
   const { protocol, hostname, username, password, pathname, origin } = new URL(text);
-  if (username !== "" || password !== "")
+  if (username !== "" || password !== "" || pathname.includes("@"))
     throw wrong("has a name or a password in it", "Leave them out, and sign in: carillon login URL");
   if (protocol === "http:" && !isThisMachine(hostname) && !isOn("CARILLON_PLAIN_HTTP", environment))
     throw wrong(
-      `${JSON.stringify(text)} would have the token sent unencrypted`,
+      `${JSON.stringify(withoutCredentials(text))} would have the token sent unencrypted`,
       "Give an https:// address: a proxy before the server ends TLS. In a network that you trust: CARILLON_PLAIN_HTTP=1.",
     );
   return `${origin}${pathname.replace(/\/+$/, "")}`;

@@ -8,6 +8,7 @@ describe("Redis URLs", () => {
     ["rediss://[::1]:7000/3", { hosts: [{ host: "::1", port: 7000 }], tls: true, database: 3, username: undefined }],
     ["redis://:p%40ss@h?prefix=two", { password: "p@ss", username: undefined, prefix: "two", text: "redis://h" }],
     ["redis://anna:a:b@h", { username: "anna", password: "a:b" }],
+    ["redis+sentinel://s/main?sentinelPassword=p@s", { sentinelPassword: "p@s", text: "redis+sentinel://s/main" }],
     [
       "redis+sentinel://u:p@a:1,b/main/2?sentinelPassword=s",
       {
@@ -42,6 +43,8 @@ describe("Redis URLs", () => {
     "redis://h?prefix=a:lock",
     "redis://h?prefix=a:election:b",
     "redis://a:b%zz@h",
+    "redis://a:1/b@h",
+    "redis://a:1?b@h",
   ])("%s is refused", (url) => {
     expect(() => parseRedisUrl(url)).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));
   });

@@ -1,3 +1,4 @@
+import { escapeHint, withoutPasswordOptions } from "../../base/credentials.ts";
 import { CarillonError } from "../../base/errors.ts";
 
 /** The address of a Redis server, sentinel group or cluster, parsed from a URL. */
@@ -37,13 +38,18 @@ export function parseRedisUrl(url: string): RedisAddress {
   if (!found) throw wrong("the Redis URL cannot be read");
   const [, scheme = "", variant, credentials, hostList = "", path = "", query = ""] = found;
   const kind = variant === "sentinel" || variant === "cluster" ? variant : "single";
+  // An unescaped / or ? in the password ends the hosts too early. What follows is then part of the password, and is not shown.
+  if (withoutPasswordOptions(`${path}?${query}`).includes("@"))
+    throw wrong("the Redis URL has an @ after its hosts; a / or ? in its password is not escaped");
   const text = `${scheme}${variant ? `+${variant}` : ""}://${hostList}${path}`;
 
   const defaultPort = kind === "sentinel" ? 26_379 : 6_379;
-  const hosts = hostList.split(",").map((part) => {
+  // The text is not shown, because a password without a host stands in the same place.
+  const hosts = hostList.split(",").map((part, at) => {
     const [, host = "", port] = hostAndPort.exec(part) ?? [];
     const number = port === undefined ? defaultPort : Number(port);
-    if (host === "" || number < 1 || number > 65_535) throw wrong(`"${part}" in ${text} is no host and port`);
+    if (host === "" || number < 1 || number > 65_535)
+      throw wrong(`part ${at + 1} of the Redis URL's hosts is no host and port`);
     return { host: host.replace(/^\[|\]$/g, ""), port: number };
   });
   if (kind === "single" && hosts.length > 1) throw wrong(`${text} names several servers`);
@@ -58,7 +64,9 @@ export function parseRedisUrl(url: string): RedisAddress {
 
   const options = new URLSearchParams(query);
   for (const name of options.keys()) {
-    if (name !== "prefix" && name !== "sentinelPassword") throw wrong(`${text} has the option ${name}, unknown here`);
+    // The name is not shown: it may be the part of a password that follows an unescaped &.
+    if (name !== "prefix" && name !== "sentinelPassword")
+      throw wrong(`${text} has an option other than prefix and sentinelPassword`);
   }
   const prefix = options.get("prefix") ?? "carillon";
   if (!prefixShape.test(prefix)) throw wrong(`the prefix ${JSON.stringify(prefix)} has characters it cannot have`);
@@ -90,5 +98,5 @@ function decode(part: string): string {
 }
 
 function wrong(message: string): CarillonError {
-  return new CarillonError("OPTION_INVALID", message, { hint: `Write ${shapes}. Escape special characters with %.` });
+  return new CarillonError("OPTION_INVALID", message, { hint: `Write ${shapes}. ${escapeHint}` });
 }

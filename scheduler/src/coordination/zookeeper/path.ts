@@ -9,6 +9,7 @@ import {
   type Session,
   type ZooKeeper,
 } from "@carillon/zookeeper";
+import { escapeHint } from "../../base/credentials.ts";
 import { CarillonError, type ErrorCode } from "../../base/errors.ts";
 
 export const members = "/members";
@@ -30,6 +31,8 @@ export class ClusterPath {
   constructor(url: string, clusterId: string) {
     const [, scheme = "", credentials, rest = "", query = ""] =
       /^(zookeepers?):\/\/(?:([^/]*)@)?([^?]*)(?:\?(.*))?$/.exec(url) ?? [];
+    // An unescaped / or ? in the password ends the servers too early. What follows is then part of the password, and is not shown.
+    if (rest.includes("@")) throw wrongOption("has an @ after its servers", escapeHint);
     const sasl = query === "auth=sasl";
     if (query !== "" && !sasl) throw wrongOption("has an option that is not known", "The only option is ?auth=sasl.");
     if (sasl && !credentials)
@@ -129,6 +132,8 @@ export class ClusterPath {
       case "UNIMPLEMENTED":
         return about("COORDINATION_UNSUPPORTED", "the server is too old", "ZooKeeper 3.6 or newer is needed.");
       case "CONNECT_STRING_INVALID":
+        // The text is not shown, because a password without a server stands in the same place.
+        return wrongOption("has servers that cannot be read", "For example zookeeper://zk1:2181,zk2:2181/carillon.");
       case "PATH_INVALID":
         return about("OPTION_INVALID", "not an address", "For example zookeeper://zk1:2181,zk2:2181/carillon.");
       case "UNREACHABLE":
@@ -172,7 +177,7 @@ function decoded(credentials: string): string {
     return decodeURIComponent(credentials);
   } catch {
     // The message does not contain the URL's text, because that includes the password.
-    throw wrongOption("has user and password not as a URL has them", "Write % as %25, @ as %40 and / as %2F.");
+    throw wrongOption("has user and password not as a URL has them", escapeHint);
   }
 }
 
