@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
+import { CarillonError, isCarillonError } from "../../base/errors.ts";
 import { type AlarmSettings, noAlarms, type PingSettings } from "../../settings/alarms/alarms.ts";
-import { asKind, type ChannelOptions, type WebhookChannel } from "../../settings/alarms/channels.ts";
+import { asKind, type ChannelOptions, masked, type WebhookChannel } from "../../settings/alarms/channels.ts";
 import type { Notice } from "./formats/format.ts";
 import { contentOf, noticeOf, noticeOptions } from "./notices.ts";
 import { type CallPing, Ping } from "./ping.ts";
@@ -43,9 +44,23 @@ export async function channelsOf(
   const made = Object.entries(settings.channels).map(async ([name, channel]): Promise<[string, Deliver]> => {
     const send = await sendOf(channel, senders, clock);
     const options = noticeOptions(channel, settings);
-    return [name, (id, message, signal) => send(noticeOf(id, message, options), signal)];
+    const deliver: Deliver = async (id, message, signal) => {
+      try {
+        await send(noticeOf(id, message, options), signal);
+      } catch (error) {
+        throw concealed(error, channel);
+      }
+    };
+    return [name, deliver];
   });
   return Object.fromEntries(await Promise.all(made));
+}
+
+/** Removes the channel's secrets from an error, which every viewer can read and which may repeat a receiver's answer. */
+function concealed(error: unknown, channel: ChannelOptions): unknown {
+  if (!isCarillonError(error)) return error;
+  const { code, message, hint, retryAfterMs } = error;
+  return new CarillonError(code, masked(message, channel), { hint, retryAfterMs });
 }
 
 /** Returns the function that sends to a channel. Code for mail and for services is imported only if a channel needs it. */

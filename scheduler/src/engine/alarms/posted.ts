@@ -1,7 +1,7 @@
 /** Posts messages to a service in its format, and reads from the answer whether the service accepted the message. */
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { type ChannelOptions, secretsOf } from "../../settings/alarms/channels.ts";
+import { type ChannelOptions, masked } from "../../settings/alarms/channels.ts";
 import type { Format, Notice } from "./formats/format.ts";
 
 export type Post = (
@@ -12,12 +12,6 @@ export type Post = (
 ) => Promise<{ status: number; text: string; retryAfterMs: number | undefined }>;
 
 const longestReason = 300;
-
-/** Replaces the channel's secrets in a text by "***", because a service's answer may repeat what was sent to it. */
-export const masked = (text: string, channel: ChannelOptions): string =>
-  secretsOf(channel)
-    .toSorted((a, b) => b.length - a.length)
-    .reduce((left, secret) => left.replaceAll(secret, "***"), text);
 
 function jsonOf(text: string): unknown {
   try {

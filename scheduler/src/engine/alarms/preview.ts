@@ -1,9 +1,8 @@
 /** Shows what would be sent to a channel, without sending it. */
 import type { AlarmMessage } from "../../alarms/alarms.ts";
-import { asKind, type ChannelOptions, kindOf, receiverOf } from "../../settings/alarms/channels.ts";
+import { asKind, type ChannelOptions, kindOf, masked, receiverOf } from "../../settings/alarms/channels.ts";
 import { formatOf } from "./formats/formats.ts";
 import { contentOf, type NoticeOptions, noticeOf } from "./notices.ts";
-import { masked } from "./posted.ts";
 
 /** An example message about failed runs, in the form that a rule would produce. */
 export const sampleMessage = (nowMs: number): AlarmMessage => ({
@@ -37,8 +36,9 @@ export function previewOf(
   const kind = kindOf(channel);
   const content = asKind(channel, "mail")
     ? `${notice.subject}\n\n${notice.text}`
-    : asText(
-        kind === "webhook" || kind === "command" ? contentOf(notice) : formatOf(channel).sending(notice, nowMs).body,
-      );
-  return { kind, to: receiverOf(channel), content: masked(content, channel) };
+    : kind === "webhook" || kind === "command"
+      ? asText(contentOf(notice))
+      : // The body for a service may contain the service's key.
+        masked(asText(formatOf(channel).sending(notice, nowMs).body), channel);
+  return { kind, to: receiverOf(channel), content };
 }

@@ -7,9 +7,9 @@ const all: [kind: string, channel: ChannelOptions, to: string, secrets: string[]
   ["webhook", { webhook: "https://h.example/T0/key?a=b", secret: "s3cret" }, "h.example", ["s3cret", "/T0/key"]],
   [
     "mail",
-    { smtp: "smtp://me:pw@m.example", from: "a@b.example", to: ["c@d.example", "e@f.example"] },
+    { smtp: "smtp://me:p%2Fw@m.example", from: "a@b.example", to: ["c@d.example", "e@f.example"] },
     "c@d.example, e@f.example",
-    [],
+    ["p/w", "p%2Fw"],
   ],
   ["slack", { slack: "https://hooks.slack.com/services/T/B/key" }, "hooks.slack.com", ["/services/T/B/key"]],
   ["teams", { teams: "https://x.logic.azure.com/w?sig=key" }, "x.logic.azure.com", ["sig=key"]],
@@ -29,7 +29,7 @@ const all: [kind: string, channel: ChannelOptions, to: string, secrets: string[]
   ["telegram", { telegram: "1:key", chat: -1001, language: "zh" }, "api.telegram.org, -1001", ["1:key"]],
   ["pagerduty", { pagerduty: "R0key", url: "https://events.eu.pagerduty.com" }, "events.eu.pagerduty.com", ["R0key"]],
   ["opsgenie", { opsgenie: "key-1", zone: "Asia/Shanghai" }, "api.opsgenie.com", ["key-1"]],
-  ["command", { command: ["/usr/local/bin/tell", "--token=x"] }, "/usr/local/bin/tell", []],
+  ["command", { command: ["/usr/local/bin/tell", "--token=x"] }, "/usr/local/bin/tell", ["--token=x"]],
 ];
 
 describe("a channel", () => {

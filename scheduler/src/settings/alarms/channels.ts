@@ -142,7 +142,15 @@ export const httpUrl: Check = (value) => {
   const { username, password } = new URL(value);
   return username === "" && password === "" ? undefined : "a URL without a user or password";
 };
-const smtpUrl: Check = (value) => (isUrl(value, /^smtps?:$/) ? undefined : "an smtp:// or smtps:// URL");
+const smtpUrl: Check = (value) => {
+  if (!isUrl(value, /^smtps?:$/)) return "an smtp:// or smtps:// URL";
+  try {
+    decodeURIComponent(value);
+    return undefined;
+  } catch {
+    return "a URL in which each % begins an escape; % itself is %25";
+  }
+};
 
 const isAddress = (value: unknown) => typeof value === "string" && value.includes("@");
 const address: Check = (value) => (isAddress(value) ? undefined : "an address");
@@ -240,11 +248,29 @@ export function postsTo(channel: ChannelOptions): URL | null {
 export function secretsOf(channel: ChannelOptions): string[] {
   const { secrets = [], key, posts } = channelKinds[kindOf(channel)];
   const texts = secrets.flatMap((name) => optionOf(channel, name) ?? []).map(String);
+  const mail = asKind(channel, "mail");
+  if (mail) {
+    const { password } = new URL(mail.smtp);
+    return password === "" ? [] : [password, decodeURIComponent(password)];
+  }
+  const command = asKind(channel, "command");
+  // Short arguments are left out, like short paths below.
+  if (command)
+    return command.command
+      .slice(1)
+      .flatMap((argument) => [argument, argument.slice(argument.indexOf("=") + 1)])
+      .filter((one) => one.length > 6);
   if (posts !== key) return texts;
   const { pathname, search } = new URL(String(optionOf(channel, key)));
   // Short paths are left out: they cannot be secrets, and redacting them would change other text.
   return [...texts, ...[`${pathname}${search}`, pathname, search.slice(1)].filter((one) => one.length > 6)];
 }
+
+/** Replaces the channel's secrets in a text by "***", because a receiver's answer may repeat what was sent to it. */
+export const masked = (text: string, channel: ChannelOptions): string =>
+  secretsOf(channel)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((left, secret) => left.replaceAll(secret, "***"), text);
 
 /**
  * Returns the names of the options that are secret (`whole`), or that are a URL whose path or query may contain a secret
