@@ -14,7 +14,7 @@ const lookMs = 500;
 /** A run's end may become visible in the store up to this many ms after its end time. */
 const endBackMs = 5_000;
 const endsPerLook = 500;
-/** If more events than this wait for a slow client, the oldest events are dropped and counted. */
+/** If more events than this wait for a slow client, the oldest events about ended runs are dropped and counted. */
 const waitingMax = 2_000;
 
 type LiveEvent = Event<"followEvents">;
@@ -95,7 +95,11 @@ export class LiveEvents {
       // Events other than `ended` only cause the client to reload data, so one waiting event of each type is enough.
       if (event.type !== "ended" && waiting.some(({ type }) => type === event.type)) continue;
       if (waiting.length >= waitingMax) {
-        waiting.shift();
+        // The other events are not dropped: at most one of each type waits, and without it the client would show old data.
+        waiting.splice(
+          waiting.findIndex(({ type }) => type === "ended"),
+          1,
+        );
         follower.left++;
       }
       waiting.push(event);
