@@ -25,6 +25,7 @@ import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Handler, RunNotice } from "../run/handler.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import { identityOf } from "../settings/identity.ts";
+import { warnOfPlainServices } from "../settings/require-tls.ts";
 import { type CarillonOptions, carillonPreset, type Settings, settingsOf } from "../settings/settings.ts";
 import { realSurroundings, type Surroundings } from "../settings/surroundings.ts";
 import type { Definitions } from "../store/definitions.ts";
@@ -339,10 +340,7 @@ export class Carillon {
     this.#heedSignals();
     return openStore({
       settings: this.settings,
-      place: this.#options.store,
-      listenUrl: this.#options.listenUrl,
-      directory: this.#options.directory,
-      createStore: this.#options.createStore,
+      options: this.#options,
       log: this.#log,
       redactor: this.#secrets.redactor,
       storeClock: this.#storeClock,
@@ -364,6 +362,7 @@ export class Carillon {
   }
 
   async #start(): Promise<this> {
+    warnOfPlainServices(this.#options, this.settings.alarms, this.#log);
     if (this.settings.worker) this.#handlers.isolates.begin();
     await this.open();
     const { store, url, definitions, enqueuer, tracing } = (await this.#opening) as Opened;

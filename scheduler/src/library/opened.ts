@@ -6,7 +6,7 @@ import type { UntilAnswered } from "../base/until-answered.ts";
 import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
 import type { Enqueued } from "../run/run-record.ts";
 import { plainAdvice, plainHosts, plainWords } from "../settings/plain-store.ts";
-import { embeddedStore, type Settings } from "../settings/settings.ts";
+import { type CarillonOptions, embeddedStore, type Settings } from "../settings/settings.ts";
 import type { Surroundings } from "../settings/surroundings.ts";
 import { Definitions } from "../store/definitions.ts";
 import { Enqueuer, type SendEnqueues } from "../store/enqueuer.ts";
@@ -30,11 +30,8 @@ export interface Opened {
 
 export interface Opening {
   settings: Settings;
-  /** The store's URL, or "embedded". Undefined also means the embedded store; a warning is then logged unless `directory` is given. */
-  place: string | undefined;
-  listenUrl: string | undefined;
-  directory: string | undefined;
-  createStore: boolean | undefined;
+  /** Without `store` this is the embedded store too; a warning is then logged unless `directory` is given. */
+  options: Pick<CarillonOptions, "store" | "listenUrl" | "directory" | "createStore">;
   log: Log;
   redactor: Redactor;
   storeClock: StoreClock;
@@ -52,21 +49,10 @@ export interface Opening {
 }
 
 /** Opens the given store, or else the embedded store. If a later step fails, everything that was opened is closed again. */
-export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
+export async function openStore({ settings, options, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
-  const {
-    directory,
-    createStore: create,
-    listenUrl,
-    surroundings,
-    measuring,
-    redactor,
-    untilAnswered,
-    send,
-    handleOf,
-    abandon,
-    onBack,
-  } = given;
+  const { store: place, directory, createStore: create, listenUrl } = options;
+  const { surroundings, measuring, redactor, untilAnswered, send, handleOf, abandon, onBack } = given;
   const theirs = place === embeddedStore ? undefined : place;
   if (place === undefined && directory === undefined)
     log.warn(

@@ -1,7 +1,8 @@
 import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { AlarmSettings } from "./alarms/alarms.ts";
-import { postsTo } from "./alarms/channels.ts";
+import { asKind, postsTo } from "./alarms/channels.ts";
 import { plainHosts } from "./plain-store.ts";
 import { hostsOf, isThisMachine } from "./this-machine.ts";
 
@@ -12,43 +13,64 @@ interface Reached {
   webhooks?: Readonly<Record<string, { url: string }>> | undefined;
 }
 
+/** An option that leads to other machines without TLS. */
+interface Plain {
+  path: string;
+  hosts: string[];
+}
+
+/** Returns the options, apart from those of the store, that lead to a service of another machine without TLS. */
+function plainServices({ coordination, webhooks = {} }: Reached, alarms: AlarmSettings | null): Plain[] {
+  const found: Plain[] = [];
+  const add = (path: string, hosts: readonly string[]) => {
+    const others = hosts.filter((host) => !isThisMachine(host));
+    if (others.length > 0) found.push({ path, hosts: others });
+  };
+  const addHttp = (path: string, { protocol, hostname }: URL) => {
+    if (protocol === "http:") add(path, [hostname]);
+  };
+  if (coordination !== undefined && !/^(?:rediss(?:\+\w+)?|zookeepers):/.test(coordination))
+    add("coordination", hostsOf(withoutCredentials(coordination)));
+  if (alarms?.ping) addHttp("alarms.ping.url", new URL(alarms.ping.url));
+  for (const [name, { url }] of Object.entries(webhooks)) addHttp(`webhooks.${name}`, new URL(url));
+  for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
+    const path = `alarms.channels.${name}`;
+    const mail = asKind(channel, "mail");
+    const url = mail ? new URL(mail.smtp) : postsTo(channel);
+    if (url === null) continue;
+    // A mail channel with a password requires STARTTLS by default, so its mail server does not count as unencrypted.
+    if (!mail) addHttp(path, url);
+    else if (url.protocol === "smtp:" && !(mail.requireTls ?? url.password !== "")) add(path, [url.hostname]);
+  }
+  return found;
+}
+
 /**
  * Checks the option `requireTls`: refuses to start a node that would reach the store, the coordination service, a webhook or a mail server
  * on another machine without TLS.
  * @throws OPTION_INVALID
  */
 export function checkTls(
-  { store, listenUrl, coordination, webhooks = {} }: Reached,
+  { store, listenUrl, ...services }: Reached,
   alarms: AlarmSettings | null,
   environment: Readonly<Record<string, string | undefined>>,
 ): void {
-  const refuse = (path: string, hosts: readonly string[]) => {
-    if (hosts.length === 0) return;
-    throw new CarillonError("OPTION_INVALID", `requireTls: ${path} leads to ${hosts.join(", ")} without TLS`, {
-      hint: "See docs/postgresql.md#tls and docs/coordination.md.",
-      path,
-    });
-  };
-  for (const [path, url] of Object.entries({ store, listenUrl }))
-    if (url !== undefined && /^postgres(?:ql)?:/.test(url)) refuse(path, plainHosts(url, environment, true));
-  if (coordination !== undefined && !/^(?:rediss(?:\+\w+)?|zookeepers):/.test(coordination))
-    refuse(
-      "coordination",
-      hostsOf(withoutCredentials(coordination)).filter((host) => !isThisMachine(host)),
-    );
-  const ping = alarms?.ping ? new URL(alarms.ping.url) : null;
-  if (ping?.protocol === "http:" && !isThisMachine(ping.hostname)) refuse("alarms.ping.url", [ping.hostname]);
-  for (const [name, { url }] of Object.entries(webhooks)) {
-    const { protocol, hostname } = new URL(url);
-    if (protocol === "http:" && !isThisMachine(hostname)) refuse(`webhooks.${name}`, [hostname]);
-  }
-  for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
-    const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
-    if (url === null) continue;
-    const { protocol, hostname, password } = url;
-    // A mail channel with a password requires STARTTLS by default, so its mail server does not count as unencrypted.
-    const isPlain =
-      "smtp" in channel ? protocol === "smtp:" && !(channel.requireTls ?? password !== "") : protocol === "http:";
-    if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);
-  }
+  const stores = Object.entries({ store, listenUrl }).flatMap(([path, url]): Plain[] =>
+    url !== undefined && /^postgres(?:ql)?:/.test(url) ? [{ path, hosts: plainHosts(url, environment, true) }] : [],
+  );
+  for (const { path, hosts } of [...stores, ...plainServices(services, alarms)])
+    if (hosts.length > 0)
+      throw new CarillonError("OPTION_INVALID", `requireTls: ${path} leads to ${hosts.join(", ")} without TLS`, {
+        hint: "See docs/postgresql.md#tls and docs/coordination.md.",
+        path,
+      });
+}
+
+const advice =
+  "Give a URL with TLS: rediss:, zookeepers:, https: or smtps:, or requireTls: true for a mail channel. With requireTls: true in the settings, a process refuses to start without TLS.";
+
+/** Logs a warning for each service of another machine that is reached without TLS; the store is warned of when it is opened. */
+export function warnOfPlainServices(reached: Reached, alarms: AlarmSettings | null, log: Log): void {
+  for (const { path, hosts } of plainServices(reached, alarms))
+    log.warn({ advice }, `${path} leads to ${hosts.join(", ")} without TLS: others on the way can read and change it`);
 }
