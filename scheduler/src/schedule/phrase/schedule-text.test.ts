@@ -19,6 +19,33 @@ describe("a schedule written as one text", () => {
     ["every weekday at 9:30, Asia/Tokyo", cron("30 9 * * MON-FRI", { zone: "Asia/Tokyo" })],
     ["RRULE:FREQ=DAILY;COUNT=3\nDTSTART:20260106T090000Z", rrule("FREQ=DAILY;COUNT=3", { start: "2026-01-06T09:00" })],
     ["H H * * *", cron(spreadCron("H H * * *", "nightly"), { zone })],
+    ["H H * * *, Asia/Tokyo", cron(spreadCron("H H * * *", "nightly"), { zone: "Asia/Tokyo" })],
+    ["0 */2 * * * America/New_York", cron("0 */2 * * *", { zone: "America/New_York" })],
+    ["0 0 9 * * MON America/Port_of_Spain", cron("0 0 9 * * MON", { zone: "America/Port_of_Spain" })],
+    ["@daily UTC", cron("@daily", { zone: "UTC" })],
+    ["0 0 9 1 MAY MON-FRI", cron("0 0 9 1 MAY MON-FRI", { zone })],
+    ["0 9 LW * ?", cron("0 9 LW * ?", { zone })],
+    ["every hour at minute 12", cron("12 * * * *", { zone })],
+    ["8:00 am Monday through Friday", cron("0 8 * * MON-FRI", { zone })],
+    ["9am Monday, Wednesday, Friday , Asia/Tokyo", cron("0 9 * * MON,WED,FRI", { zone: "Asia/Tokyo" })],
+    ["12:30 , 18:30 1st , 15th", cron("30 12,18 1,15 * *", { zone })],
+    ["10 pm Saturday thru Sunday weekly", cron("0 22 * * SUN,SAT", { zone })],
+    ["1 , 15 January noon yearly", cron("0 12 1,15 1 *", { zone })],
+    // RFC 5545: a start without TZID and without Z is a local time of whoever reads it.
+    ["DTSTART:20260106T090000\nRRULE:FREQ=DAILY", rrule("FREQ=DAILY", { start: "2026-01-06T09:00", zone })],
+    ["DTSTART;VALUE=DATE:20260106\nRRULE:FREQ=DAILY", rrule("FREQ=DAILY", { start: "2026-01-06", zone })],
+    [
+      "DTSTART;TZID=Asia/Tokyo:20260106T090000\nRRULE:FREQ=DAILY",
+      rrule("FREQ=DAILY", { start: "2026-01-06T09:00", zone: "Asia/Tokyo" }),
+    ],
+    [
+      "TZ=Asia/Tokyo DTSTART:20260106T000000Z\nRRULE:FREQ=DAILY",
+      rrule("FREQ=DAILY", { start: "2026-01-06T09:00", zone: "Asia/Tokyo" }),
+    ],
+    [
+      "EXDATE:20260107T090000\nDTSTART:20260106T090000\nRRULE:INTERVAL=2;FREQ=DAILY",
+      rrule("FREQ=DAILY;INTERVAL=2", { start: "2026-01-06T09:00", exdate: ["2026-01-07T09:00"], zone }),
+    ],
   ])("%j", (text, spec) => {
     expect(scheduleOfText(text, { zone, name: "nightly" })).toEqual(spec);
   });
@@ -64,6 +91,9 @@ describe("a schedule written as one text", () => {
     ["every 2 days every minute, counted from 2026-03-16", "its days or times are not of a day"],
     ["H * * * *", "H is a value of each task's own"],
     ["TZ=Berlin 0 9 * * *", '"Berlin" is not a zone'],
+    ["0 9 * * MOM", "MOM"],
+    ["0 0 9 * * MON/TUE", "MON/TUE"],
+    ["0 9 * * * Europe/Berlim", '"Europe/Berlim" is not a zone'],
   ])("%s is refused", (text, message) => {
     const error = caught(() => scheduleOfText(text));
     expect(["CRON_INVALID", "ZONE_UNKNOWN"]).toContain(error.code);

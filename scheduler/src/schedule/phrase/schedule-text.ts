@@ -1,9 +1,11 @@
 /** Parses a schedule that is given as one text, in one of several notations. */
 import { CarillonError } from "../../base/errors.ts";
+import { ruleLines } from "../rrule/rule-text.ts";
 import { cron, every, rrule, type ScheduleSpec } from "../schedule.ts";
 import { periodOfPhrase } from "./calendar-phrase.ts";
 import { cronOfPhrase } from "./phrase.ts";
 import { hasSpread, spreadCron } from "./spread-cron.ts";
+import { hasPhraseWord } from "./words.ts";
 
 export interface TextOptions {
   /** The zone if the text names no zone, except for a recurrence rule with DTSTART; default "UTC". */
@@ -13,17 +15,19 @@ export interface TextOptions {
 }
 
 /**
- * @param text a cron expression, with or without "TZ=" and a zone before it; "@every 1h30m"; a cron expression with Jenkins' H; a
+ * @param text a cron expression, with or without "TZ=" and a zone before it, or a zone after it; "@every 1h30m"; a cron expression with Jenkins' H; a
  * recurrence rule; or an English phrase
  * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID, DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
  */
 export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions = {}): ScheduleSpec {
   const given = text.trim();
   const [, own, rest = ""] = /^(?:CRON_)?TZ=(\S+)\s+(.+)$/is.exec(given) ?? [];
-  if (own !== undefined) return scheduleOfText(rest, { zone: own, name });
+  if (own !== undefined) return isRule(rest) ? rrule(rest, { zone: own }) : scheduleOfText(rest, { zone: own, name });
   const [, period] = /^@every\s+(.+)$/i.exec(given) ?? [];
   if (period !== undefined) return every(period);
-  if (/^(?:RRULE:|DTSTART\b|FREQ=)/i.test(given)) return rrule(given, /DTSTART/i.test(given) ? {} : { zone });
+  if (isRule(given)) return rrule(given, isFloating(given) ? { zone } : {});
+  const [, before = "", after = ""] = zoneEnd.exec(given) ?? [];
+  if (hasSpread(before) || isCron(before)) return scheduleOfText(before, { zone: after, name });
   if (hasSpread(given)) {
     if (name === undefined)
       throw new CarillonError("CRON_INVALID", `cron ${JSON.stringify(given)}: H is a value of each task's own`, {
@@ -41,17 +45,21 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
   return cron(found.expression, { zone: found.zone ?? zone });
 }
 
-/**
- * True for "@daily" and other nicknames, or for five to seven fields that begin with a digit, a star or `?` and do not contain the
- * words at, on, of, in, every, and, to.
- */
+/** Matches the zone at the end of a cron expression. A name of three letters before a / is a weekday or a month of the cron. */
+const zoneEnd = /^(.+?),?\s+(UTC|(?:[A-Za-z]{4,}|US|Etc)\/[A-Za-z][\w+\-/]*)$/is;
+
+/** True for "@daily" and other nicknames, or for five to seven fields that begin like a cron expression and have no word of a phrase. */
 const isCron = (text: string): boolean => {
   const fields = text.split(/\s+/);
   return (
-    text.startsWith("@") ||
-    (fields.length >= 5 &&
-      fields.length <= 7 &&
-      /^[\d*?]/.test(text) &&
-      !/\b(?:at|on|of|in|every|and|to)\b/i.test(text))
+    text.startsWith("@") || (fields.length >= 5 && fields.length <= 7 && /^[\d*?]/.test(text) && !hasPhraseWord(text))
   );
 };
+
+const isRule = (text: string): boolean => /^(?:RRULE|DTSTART|RDATE|EXDATE)\b|\bFREQ=/i.test(text);
+
+/** True if the rule's start has no zone of its own (RFC 5545: floating), so that it is a local time of the caller's zone. */
+function isFloating(rule: string): boolean {
+  const { start } = ruleLines(rule);
+  return start === null || (start.zone === "" && start.time.kind !== "instant");
+}

@@ -70,6 +70,14 @@ function named(names: readonly string[], text: string, from: number): number | u
 const pattern =
   /\s*(?:(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([ap])\.?m\b\.?)?|(\d{1,2})\s*([ap])\.?m\b\.?|(\d+)(?:st|nd|rd|th)\b|(\d+)|([a-z]+|&|-)|(,))/iy;
 
+/** True if the text has a time of day or a word that no cron expression has: neither a month nor a weekday. */
+export const hasPhraseWord = (text: string): boolean =>
+  /\d:\d|\d\s*[ap]\.?m\b|\d(?:st|nd|rd|th)\b/i.test(text) ||
+  (text.toLowerCase().match(/[a-z]+/g) ?? []).some((given) => {
+    const word = (Object.hasOwn(synonyms, given) ? synonyms[given] : undefined) ?? given;
+    return vocabulary.includes(word) && monthOf(word) === undefined && weekdayOf(word) === undefined;
+  });
+
 /** Splits a phrase into tokens. @throws CRON_INVALID for text that is neither a word, a number nor a time */
 export function tokensOf(phrase: string): Token[] {
   const tokens: Token[] = [];
