@@ -115,6 +115,21 @@ describe("a pool of hosts", () => {
     expect(of.size).toBe(1);
   });
 
+  it("starts at once where a run has brought a host already", async () => {
+    const of = pool(1);
+    const ran = run(of, 1);
+    ready(0);
+    expect((await of.start()).size).toBe(0);
+    ends(0);
+    expect(await ran).toBe(1);
+    expect((await of.start()).size).toBe(0);
+    expect(hosts).toHaveLength(1);
+    of.close();
+    const again = of.start();
+    ready(1);
+    expect((await again).size).toBe(0);
+  });
+
   it("has at most its maximum of hosts, and further runs wait in order", () => {
     const of = pool(1);
     void of.start();

@@ -89,12 +89,14 @@ export class Pool {
   }
 
   /**
-   * Starts hosts, and resolves when the first one is ready.
+   * Starts hosts, and resolves when the first one is ready; at once if one is ready already, which sends no further message.
    * @returns the errors of modules that cannot be loaded, by module
    * @throws HANDLER_CRASHED, HANDLER_MEMORY; STOPPED if `close` is called meanwhile
    */
   start(): Promise<Map<string, unknown>> {
     this.#closed = false;
+    const ready = [...this.#hosts].find(({ isReady }) => isReady);
+    if (ready) return Promise.resolve(ready.faults);
     return new Promise((resolve, reject) => {
       this.#started = { resolve, reject };
       this.#grow();
