@@ -112,4 +112,6 @@ export interface ClaimStanding {
   snoozes: number;
   linked: boolean;
   overrides: Overrides | null;
+  /** When the run was claimed, in ms; 0 if the claim does not exist any more. */
+  claimedMs: number;
 }

@@ -57,6 +57,8 @@ export interface ClaimedRun {
   shard?: [index: number, total: number] | null;
   /** Policies that replace the task's policies for this run; absent or null: none. */
   overrides?: Overrides | null;
+  /** When the run was claimed, in ms; only in lists of existing claims (`heldBy`, `adopt`). */
+  claimedMs?: number;
   /** The first attempt must not start after this time. Absent or null: the run does not expire. */
   expiresMs?: number | null;
   /** The run's labels; absent or null: none. */

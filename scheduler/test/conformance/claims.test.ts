@@ -296,6 +296,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
         .map(({ fence }) => fence)
         .sort(),
     );
+    expect(moved.map(({ claimedMs }) => claimedMs)).toEqual(moved.map(() => Math.round(stage.nowMs)));
     expect(await stage.store.claims.heldBy(old)).toEqual([]);
     expect(await stage.store.claims.reclaim(old, 60_000, stage.nowMs, 100)).toEqual([]);
     expect(

@@ -60,6 +60,32 @@ describe("several servers behind one address", () => {
   });
 });
 
+describe("a start that a worker tells another server than the one that gave the claim", () => {
+  test.each([
+    ["has read the session before", true],
+    ["reads the session only then", false],
+  ])(
+    "is cut off at the claim, and not at the moment when that server learns of it, if it %s",
+    async (_, isAttached) => {
+      const session = await stage.join(key);
+      if (isAttached) await stage.poll(key, { session }, stage.second);
+      const took = async (startedAgoMs: number) => {
+        const run = await stage.claimed(key, session);
+        await stage.rows("update $s.run set claimed_ms = claimed_ms - 60000 where id = $1", [run.runId]);
+        await stage.poll(key, { session, verdicts: [said(run, { outcome: "succeeded", startedAgoMs })] }, stage.second);
+        const [row] = await stage.rows<{ ran: number; waited: number }>(
+          "select ended_ms - started_ms as ran, started_ms - claimed_ms as waited from $s.run_history where id = $1",
+          [run.runId],
+        );
+        return row;
+      };
+      expect((await took(30_000))?.ran).toBe(30_000);
+      expect((await took(90_000))?.waited).toBe(0);
+      await stage.poll(key, { session, leave: true });
+    },
+  );
+});
+
 describe("a malicious client with a key", () => {
   test("cannot take over claims of a process with the store", async () => {
     const node = await stage.rows<{ id: number }>(

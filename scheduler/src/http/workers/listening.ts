@@ -87,7 +87,7 @@ export class Listening {
     for (const claim of told) {
       const standing = standings.of(claim);
       if (standing?.standing === "held" && !session.known(claim))
-        session.heard(claim.fence, { ...standing, runId: claim.runId, claimedMs: 0 });
+        session.heard(claim.fence, { ...standing, runId: claim.runId });
     }
     const held = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) =>
       some.filter((one) => isHeld(session, one, standings) || !refused.push(stale(one, part, standings)));
@@ -254,7 +254,6 @@ export class Listening {
       const known: Holding = session.known(given) ?? {
         ...(standing as ClaimStanding),
         runId: given.runId,
-        claimedMs: 0,
       };
       const task = definitions.get(known.taskId)?.definition;
       const definition = task && definitionFor(task, known.overrides);

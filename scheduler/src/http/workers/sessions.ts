@@ -69,8 +69,9 @@ export class Attached {
     return this.row.sessionId;
   }
 
+  /** @param nowMs the time of the claim, unless `run` is from a list of existing claims, which has it */
   hold(run: ClaimedRun, nowMs: number): void {
-    const { runId, fence, taskId, attempt, losses, snoozes, linked, overrides } = run;
+    const { runId, fence, taskId, attempt, losses, snoozes, linked, overrides, claimedMs = nowMs } = run;
     this.held.set(fence, {
       runId,
       taskId,
@@ -79,7 +80,7 @@ export class Attached {
       snoozes,
       linked,
       overrides,
-      claimedMs: nowMs,
+      claimedMs,
       readyMs: readyMsOf(run),
     });
   }

@@ -29,6 +29,7 @@ interface LookRow {
   snoozes: number | null;
   linked: boolean | null;
   overrides: Overrides | null;
+  claimed_ms: number | null;
   ended_session: number | null;
   ended_task: number | null;
   ended_attempt: number | null;
@@ -291,7 +292,7 @@ async function look(
   const s = database.schema;
   const rows = await database.query<LookRow>(
     "worker-look",
-    `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.losses, r.snoozes, r.overrides,
+    `select r.session_id as live_session, r.state as live_state, r.claimed_ms, r.task_id as live_task, r.attempt, r.losses, r.snoozes, r.overrides,
             r.gate > 0 or r.after_end or r.parent_id is not null
               or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")} as linked,
             h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.error->>'code' as ended_code,
@@ -331,6 +332,7 @@ function standingOf(row: LookRow, sessionId: number): ClaimStanding {
     snoozes: row.snoozes ?? 0,
     linked: row.linked ?? false,
     overrides: row.overrides,
+    claimedMs: row.claimed_ms ?? 0,
   });
   const owner = row.tried_session ?? row.ended_session ?? row.live_session;
   if (owner === null) return as("unknown");

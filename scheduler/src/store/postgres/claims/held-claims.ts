@@ -10,9 +10,9 @@ import { byNumber } from "./settle.ts";
  * SQL: the fields of a session's existing claims. A claim joins the run with its task's plan; this statement uses subqueries instead.
  */
 const heldFields = (s: string) =>
-  claimedFields(
+  `${claimedFields(
     `exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")}`,
-  );
+  )}, r.claimed_ms as "claimedMs"`;
 
 export async function heldBy(database: Database, sessionId: number): Promise<ClaimedRun[]> {
   const s = database.schema;
