@@ -18,7 +18,7 @@ import { toast } from "../parts/state/toasts.tsx";
 import { ChoiceBar } from "../parts/table/choice.tsx";
 import { namedOf } from "../tasks/name-field.tsx";
 import type { ListedRun } from "./answers.ts";
-import { labelsOf } from "./labels.ts";
+import { isLabels, labelsOf } from "./labels.ts";
 import { type Other, OtherPayload } from "./other-payload.tsx";
 import { anew } from "./rerun.tsx";
 
@@ -30,13 +30,13 @@ const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
 
 /**
- * Converts the list's filter into the filter of an operation on the listed runs whose state allows the act. If no state is selected, the
- * list omits runs that are not due yet, so a cancel operation omits these runs too.
- * @returns undefined if none of the selected states allows the act
+ * Converts the list's filter into the filter of an operation that matches the same runs. If no state is selected, the list omits
+ * runs that are not due yet, so a cancel operation omits these runs too.
+ * @returns undefined if none of the selected states allows the act, or the labels cannot be read
  */
 function matched(kind: Kind, search: Filter, bounds: Bounds, states: RunState[]): OperationFilter | undefined {
   const given = states.filter((state) => isOf(kind, state));
-  if (states.length > 0 && given.length === 0) return undefined;
+  if ((states.length > 0 && given.length === 0) || !isLabels(search.label ?? "")) return undefined;
   const now = nowMs();
   const labels = labelsOf(search.label);
   const until =

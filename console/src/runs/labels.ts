@@ -2,10 +2,13 @@
 
 const partsOf = (text: string): string[] => text.split(",").filter((part) => part.trim() !== "");
 
-/** False if a part of the text is not a name=value pair. */
-export const isLabels = (text: string): boolean => partsOf(text).every((part) => part.indexOf("=") > 0);
+/** False if a part of the text is not a name=value pair, or two have the same name. */
+export const isLabels = (text: string): boolean => {
+  const names = partsOf(text).map((part) => part.slice(0, Math.max(0, part.indexOf("="))).trim());
+  return !names.includes("") && new Set(names).size === names.length;
+};
 
-/** Parses labels. A part without "=" becomes a name with an empty value; it is not dropped, because the filter would match more runs. */
+/** Parses labels. @param text a text for which `isLabels` is true */
 export const labelsOf = (text: string | undefined): Record<string, string> =>
   Object.fromEntries(
     partsOf(text ?? "").map((part) => {
@@ -14,9 +17,9 @@ export const labelsOf = (text: string | undefined): Record<string, string> =>
     }),
   );
 
-/** The labels in the form of the API's list. */
-export const labelTexts = (text: string | undefined): string[] =>
-  Object.entries(labelsOf(text)).map(([name, value]) => `${name}:${value}`);
+/** The labels in the form of the API's list. The server refuses what is no label, so that a mistyped address does not list other runs. */
+export const labelTexts = (text = ""): string[] =>
+  isLabels(text) ? Object.entries(labelsOf(text)).map(([name, value]) => `${name}:${value}`) : [text];
 
 export const labelsText = (labels: Readonly<Record<string, string>>): string =>
   Object.entries(labels)
