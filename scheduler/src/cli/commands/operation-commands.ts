@@ -90,12 +90,16 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
 export function byFilter(names: unknown[], options: BulkOptions): boolean {
   const { task, matching, group, label, state, since, until, all, dryRun, wait } = options;
   const filtered = [task, matching, group, label, state, since, until, all].some((option) => option !== undefined);
-  if (names.length > 0 && (filtered || dryRun || wait)) {
+  if (names.length === 0) return true;
+  if (filtered)
     throw new CarillonError("USAGE", "names and a filter were given", {
       hint: "Give either what is meant, or a filter.",
     });
-  }
-  return names.length === 0;
+  if (dryRun || wait)
+    throw new CarillonError("USAGE", `${dryRun ? "--dry-run" : "--wait"} goes with a filter, and names were given`, {
+      hint: "What is named is done at once. Leave the option out, or give a filter such as --matching in the place of names.",
+    });
+  return false;
 }
 
 /** Returns a command that acts on the named items at once, or starts an operation if no items are named. */

@@ -34,7 +34,16 @@ describe("options of the bulk commands", () => {
     const common = { color: false };
     expect(byFilter(["a"], { ...common, reason: "x", yes: true })).toBe(false);
     expect(byFilter([], common)).toBe(true);
-    for (const option of [{ matching: "a*" }, { all: true }, { wait: true }, { dryRun: true }])
-      expect(() => byFilter(["a"], { ...common, ...option })).toThrowError(usage);
+    for (const option of [{ matching: "a*" }, { all: true }, { all: true, wait: true }])
+      expect(() => byFilter(["a"], { ...common, ...option })).toThrowError(
+        expect.objectContaining({ code: "USAGE", message: "names and a filter were given" }),
+      );
+    for (const [option, flag] of [
+      [{ wait: true }, "--wait"],
+      [{ dryRun: true }, "--dry-run"],
+    ] as const)
+      expect(() => byFilter(["a"], { ...common, ...option })).toThrowError(
+        expect.objectContaining({ code: "USAGE", message: `${flag} goes with a filter, and names were given` }),
+      );
   });
 });
