@@ -31,7 +31,6 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
   const { t } = words;
   const navigate = useNavigate();
   const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
-  const operation = useOperation(asked);
   const alarms = useAnswer("listAlarms", { limit: 100 }, { enabled: asked !== "" });
   const fixed = useFixed(onKeys);
   const wanted = text.trim().toLowerCase();
@@ -47,21 +46,13 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
             icon: IconPlayerPlay,
             go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
           })),
-          ...(operation === undefined
-            ? []
-            : [
-                {
-                  id: `operation ${operation.operation}`,
-                  icon: IconStack2,
-                  text: t("operations.title", { operation: String(operation.operation) }),
-                  more: `${t(`operation.word.${operation.kind}`)} · ${t(`operation.${operation.state}`)}`,
-                  go: () =>
-                    void navigate({
-                      to: "/operations/$operation",
-                      params: { operation: String(operation.operation) },
-                    }),
-                },
-              ]),
+          ...found.data.operations.map(({ operation, kind, state }) => ({
+            id: `operation ${operation}`,
+            icon: IconStack2,
+            text: t("operations.title", { operation: String(operation) }),
+            more: `${t(`operation.word.${kind}`)} · ${t(`operation.${state}`)}`,
+            go: () => void navigate({ to: "/operations/$operation", params: { operation: String(operation) } }),
+          })),
           ...(alarms.data?.items ?? [])
             .map(({ rule, task }) => ({
               id: `alarm ${rule} ${task}`,
@@ -92,15 +83,6 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
 }
 
 const alarmsShown = 5;
-
-/** Finds an operation by its number. A number above that of the newest operation is not requested, because it cannot exist. */
-function useOperation(asked: string) {
-  const number = /^[1-9]\d{0,14}$/.test(asked) ? Number(asked) : 0;
-  const newest = useAnswer("listOperations", { limit: 1 }, { enabled: number > 0 });
-  const isThere = number > 0 && number <= (newest.data?.items[0]?.operation ?? 0);
-  const { data } = useAnswer("getOperation", { operation: number }, { enabled: isThere });
-  return isThere ? data : undefined;
-}
 
 function useFixed(onKeys: () => void): Entry[] {
   const words = useWords();

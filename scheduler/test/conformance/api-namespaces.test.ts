@@ -258,6 +258,8 @@ describe("with credentials of the same namespace", () => {
     expect([...mine.items, ...rest.items].map(({ task }) => task).sort()).toEqual(["theirs/one", "theirs/two"]);
     expect((await theirs.search({ q: "e" })).tasks.map(({ name }) => name)).not.toContain("ours/settle");
     expect((await theirs.search({ q: String(made.run) })).runs).toEqual([]);
+    expect((await theirs.search({ q: String(made.operation) })).operations).toEqual([]);
+    expect((await admin.search({ q: String(made.operation) })).operations).toHaveLength(1);
     expect((await admin.listTasks({ namespace: "ours" })).items.map(({ name }) => name)).toEqual(["ours/settle"]);
     await expect(theirs.listTasks({ namespace: "ours" })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
     const key = await theirs.createWorkerKey({ name: "theirs/key", groups: ["theirs/gpu"] });

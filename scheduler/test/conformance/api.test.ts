@@ -357,6 +357,18 @@ describe("other routes", () => {
     const begun = await api.beginOperation({ kind: "backfill", filter: { task: "filled" }, range: { from, to } });
     expect(begun).toMatchObject({ total: 6, range: { from: "2020-01-01T00:00:00.000Z", perSecond: null } });
     await until("it is filled", async () => (await api.getOperation({ operation: begun.operation })).done === 6);
+    // A statement that is rolled back keeps its number, so numbers have gaps.
+    const gap = await stage.rows<{ id: number }>(
+      "select nextval(pg_get_serial_sequence('$s.operation', 'id'))::int as id",
+    );
+    const number = gap[0]?.id as number;
+    const { operation } = await api.beginOperation({ kind: "resume", filter: { task: "filled" } });
+    const found = async (q: string) => (await api.search({ q })).operations.map((one) => one.operation);
+    expect(operation).toBeGreaterThan(number);
+    expect(await found(String(number))).toEqual([]);
+    expect(await found(String(operation))).toEqual([operation]);
+    expect(await found(String(operation + 1))).toEqual([]);
+    expect(await found("filled")).toEqual([]);
     await expect(api.beginOperation({ kind: "backfill", filter: { task: "filled" } })).rejects.toMatchObject({
       code: "OPTION_INVALID",
     });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
+import { operation } from "./operations.ts";
 import { id, maybeTime, name, page, paged, reason, route, spanMs, taskName, texts, time } from "./route.ts";
 import { runSummary } from "./runs.ts";
 
@@ -230,11 +231,12 @@ export const clusterRoutes = {
     path: "/v1/search",
     noun,
     policy: "viewer",
-    summary: "Tasks, runs, workers and calendars that a text names",
-    query: z.strictObject({ q: name(200).describe("A part of a name, or a run's number.") }),
+    summary: "Tasks, runs, operations, workers and calendars that a text names",
+    query: z.strictObject({ q: name(200).describe("A part of a name, or the number of a run or an operation.") }),
     answer: z.strictObject({
       tasks: z.array(z.strictObject({ name: taskName, group: z.string() })),
       runs: z.array(runSummary).describe("By number."),
+      operations: z.array(operation).describe("By number."),
       workers: z.array(z.strictObject({ node: z.string(), role: z.enum(["node", "worker"]) })),
       calendars: z.array(z.string()),
     }),

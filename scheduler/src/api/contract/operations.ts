@@ -32,7 +32,7 @@ const range = z
   })
   .meta({ id: "BackfillRange" });
 
-const operation = z
+export const operation = z
   .strictObject({
     operation: id,
     kind: z.enum(operationKinds),

@@ -122,7 +122,7 @@ export const clusterExamples = {
   },
   search: {
     given: { q: "settle" },
-    answer: { tasks: [{ name: "settle", group: "finance" }], calendars: [], runs: [], workers: [] },
+    answer: { tasks: [{ name: "settle", group: "finance" }], operations: [], calendars: [], runs: [], workers: [] },
   },
   previewOperation: {
     given: {

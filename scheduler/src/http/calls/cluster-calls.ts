@@ -1,5 +1,6 @@
 import type { clusterRoutes } from "../../api/contract/cluster.ts";
 import { holdsObject } from "../../api/drain-json.ts";
+import { operationObject } from "../../api/operation-json.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { version } from "../../base/version.ts";
 import type { Member } from "../../cluster/session-store.ts";
@@ -8,6 +9,7 @@ import type { Store } from "../../store/store.ts";
 import { checkGroupLimit } from "../../task/group-store.ts";
 import type { Some } from "../call.ts";
 import { changeOf } from "./changes.ts";
+import { isWithin } from "./operation-calls.ts";
 import { nameCursor, namedAfter, numberCursor, pageOf, visiblePage } from "./pages.ts";
 import { summary } from "./run-calls.ts";
 
@@ -135,7 +137,16 @@ export function clusterCalls(
     async search({ q }, { reach }) {
       const { runs, workers, ...rest } = await store.browse.search(q, reach.namespaces, found);
       const seen = runs.filter(({ task }) => reach.has(task));
-      return { ...rest, runs: seen.map(summary), workers: reach.namespaces === null ? workers : [] };
+      // Numbers of operations have gaps, so the newest one up to the number may be another.
+      const number = /^[1-9]\d{0,14}$/.test(q) ? Number(q) : 0;
+      const upTo = number === 0 ? [] : await store.browse.operations(number + 1, 1);
+      const operations = upTo.filter(({ operationId, filter }) => operationId === number && isWithin(filter, reach));
+      return {
+        ...rest,
+        runs: seen.map(summary),
+        operations: operations.map(operationObject),
+        workers: reach.namespaces === null ? workers : [],
+      };
     },
     followEvents,
   };
