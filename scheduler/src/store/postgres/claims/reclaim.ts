@@ -25,8 +25,8 @@ interface LostRun extends ReclaimedRun {
   linked: boolean;
   /** The name of the lost worker. */
   node: string;
-  /** True if the task's `onWorkerLost` is "retry": such a run fails only because too many of its workers were lost. */
-  blamed: boolean;
+  /** True if the task's `onWorkerLost` is "retry": if such a run fails, it is only because too many of its workers were lost. */
+  retries: boolean;
 }
 
 /** The error names the worker, because the run may be a part of a broadcast, and then the name shows which member did not finish. */
@@ -81,7 +81,7 @@ async function lockLost(
                        when t.definition->>'onWorkerLost' = 'ask' then 'ask'
                        when t.definition->>'onWorkerLost' = 'retry'
                         and not (${isGivenUpSql}) then 'retry'
-                       else 'fail' end as outcome, t.definition->>'onWorkerLost' = 'retry' as blamed
+                       else 'fail' end as outcome, t.definition->>'onWorkerLost' = 'retry' as retries
            from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.session o on o.id = r.session_id
            where r.session_id = $1 and r.state = ${runState.claimed} and o.ended_ms is not null
              and (r.started_ms is null or (t.definition->>'graceMs')::bigint <= $2)
@@ -115,6 +115,6 @@ const asEnded = (run: LostRun) => ({
     kind: "ended" as const,
     outcome: run.outcome === "fail" ? ("failed" as const) : ("cancelled" as const),
     result: null,
-    error: run.blamed ? givenUpError : silent(run),
+    error: run.outcome === "fail" && run.retries ? givenUpError : silent(run),
   },
 });
