@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Database } from "../../src/store/postgres/database.ts";
+import { ownRelations } from "../../src/store/postgres/foreign.ts";
 import { migrate } from "../../src/store/postgres/migrate.ts";
 import { migrations, servesFrom } from "../../src/store/postgres/migrations/index.ts";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
@@ -187,6 +188,12 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     ["create view $s.run as select 1; create sequence $s.fence", "sequence fence, view run"],
     ["create type $s.plan as enum ('a')", "type plan"],
     ["create function $s.whole() returns int language sql as 'select 1'", "function whole"],
+    ["create function $s.tell(number int) returns int language sql as 'select 1'", "function tell"],
+    [
+      "create materialized view $s.awaited as select 1; create unlogged table $s.signal ()",
+      "table signal, view awaited",
+    ],
+    ["create table $s.mine (id int); create sequence $s.session_id_seq", "sequence session_id_seq"],
     ["create table $s.mine (id int); create index run_ready on $s.mine (id)", "index run_ready"],
   ])("a schema in which another application has %j is refused, and stays unchanged", async (text, named) => {
     await sql.query(`create schema ${schema}; ${text.replaceAll("$s", schema)}`);
@@ -200,6 +207,16 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     });
     expect(await names()).toEqual(before);
     expect(await hasCluster(server.url, schema)).toBe(false);
+  });
+
+  it("no table, sequence or view that it makes is missing from the names that it needs", async () => {
+    await open();
+    const { rows } = await sql.query(
+      "select relname as name from pg_class where relnamespace = $1::regnamespace and relkind = any($2) and not relispartition",
+      [schema, ["r", "p", "S", "v", "m", "f"]],
+    );
+    const needed = new Set([...ownRelations(), "migration"]);
+    expect(rows.map(({ name }) => name).filter((name) => !needed.has(name))).toEqual([]);
   });
 
   it("a schema in which another application has other tables is shared with it", async () => {

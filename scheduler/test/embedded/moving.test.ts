@@ -76,6 +76,8 @@ async function fill(url: string): Promise<{ last: number }> {
     `insert into ${schema}.calendar_version (calendar_id, version, content, author, reason, changed_ms) select id, 1, '{"days": [1]}', 'a', 'b', 1 from ${schema}.calendar`,
     `insert into ${schema}.user_account (name, hash, role, created_ms, created_by) values ('ada', 'scrypt$1', 'admin', 1, 'b')`,
     `create table ${schema}.not_ours as select 1 as one`,
+    `create sequence ${schema}.not_ours_number`,
+    `insert into ${schema}.awaited (run_id, since_ms) values (1, 1)`,
   ];
   for (const text of texts) await query(url, text);
   return { last };
@@ -123,7 +125,11 @@ test("a store moves completely from the embedded PostgreSQL to the machine's old
     "user_account",
   ])
     expect([table, (dumped.rows[table] ?? 0) > 0]).toEqual([table, true]);
-  expect(Object.keys(dumped.rows)).not.toContain("not_ours");
+  for (const table of ["not_ours", "signal", "awaited"]) expect(Object.keys(dumped.rows)).not.toContain(table);
+  const [end = ""] = (await readFile(there, "utf8")).trimEnd().split("\n").slice(-1);
+  const sequences = (JSON.parse(end) as { sequences: { name: string }[] }).sequences.map(({ name }) => name);
+  expect(sequences).toEqual(expect.arrayContaining(["run_id", "session_id_seq"]));
+  expect(sequences).not.toContain("not_ours_number");
 
   const server = await emptyDatabase();
   const loaded = await loadStore(server, schema, there, by);

@@ -22,12 +22,16 @@ interface Made {
 function madeBy(some: readonly Migration[]): Made {
   const made: Made = { relations: new Set(), functions: new Set() };
   const text = some.map(({ sql }) => sql('"s"')).join("\n");
-  for (const [, kind, name] of text.matchAll(/\bcreate (?:unique )?(table|index|sequence|function) (?:"s"\.)?(\w+)/g))
+  const creates = /\bcreate (?:unique |unlogged )?(table|index|sequence|function) (?:"s"\.)?(\w+)/g;
+  for (const [, kind, name] of text.matchAll(creates)) {
     (kind === "function" ? made.functions : made.relations).add(name as string);
+    // The sequence of the identity column, if the table has one. It is used by name, and PostgreSQL would choose another if it is taken.
+    if (kind === "table") made.relations.add(`${name}_id_seq`);
+  }
   return made;
 }
 
-/** The names of the tables (except unlogged ones), indexes and sequences that the migrations create. */
+/** The names of all tables, indexes and sequences that the migrations create, and of sequences that their tables may have. */
 export const ownRelations = (): string[] => [...madeBy(migrations).relations];
 
 /**
@@ -46,7 +50,7 @@ export async function requireNamesFree(client: SqlClient, s: string, from: numbe
      union all
      select 'type ' || typname from pg_type where typnamespace = to_regnamespace($1) and typrelid = 0 and typname = any($2)
      union all
-     select 'function ' || proname from pg_proc where pronamespace = to_regnamespace($1) and proname = any($3) and pronargs = 0
+     select 'function ' || proname from pg_proc where pronamespace = to_regnamespace($1) and proname = any($3)
      order by what`,
     [s, relations, functions, `${s}.migration`],
   );

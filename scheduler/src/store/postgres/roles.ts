@@ -32,6 +32,7 @@ export async function rightsLacking(database: Database): Promise<string[]> {
     "",
     `select relname as name from pg_class c where relnamespace = to_regnamespace($1) and relname = any($2) and not case
        when relkind = 'S' then has_sequence_privilege(oid, 'USAGE') and has_sequence_privilege(oid, 'SELECT')
+                             and has_sequence_privilege(oid, 'UPDATE')
        when relkind in ('r', 'p') then has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'INSERT')
                                        and has_table_privilege(oid, 'UPDATE') and has_table_privilege(oid, 'DELETE')
        else true end

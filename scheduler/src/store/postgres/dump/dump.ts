@@ -20,11 +20,21 @@ import {
 } from "./dump-file.ts";
 
 /**
- * Tables that a dump leaves out: the list of migrations, which a load fills itself, and tables with the state of running processes, such as
- * holders of locks, pending signals and signed-in browsers. Sessions are dumped, because history refers to them for node names, and a load
- * ends them. Grace locks are dumped, because their rows contain the counters of their fences.
+ * Tables that a dump leaves out, because they hold the state of running processes: holders of locks, pending signals, awaited runs,
+ * signed-in browsers.
+ * Sessions are dumped, because history refers to them for node names, and a load ends them. Grace locks are dumped, because their rows
+ * contain the counters of their fences.
  */
-const notCarried = ["migration", "lock", "lock_session", "signal", "signal_poll", "recovery_session", "sign_in"];
+const notCarried = [
+  "migration",
+  "lock",
+  "lock_session",
+  "signal",
+  "signal_poll",
+  "awaited",
+  "recovery_session",
+  "sign_in",
+];
 
 /** The number of rows fetched at once. The payload and the result of each row may have 256 KiB each. */
 const fetched = 200;
@@ -177,8 +187,8 @@ async function tablesOf(client: pg.ClientBase, s: string): Promise<DumpedTable[]
 
 async function sequencesOf(client: pg.ClientBase, s: string): Promise<DumpedSequence[]> {
   const { rows } = await client.query(
-    "select relname as name from pg_class where relnamespace = to_regnamespace($1) and relkind = 'S' order by relname",
-    [s],
+    "select relname as name from pg_class where relnamespace = to_regnamespace($1) and relkind = 'S' and relname = any($2) order by relname",
+    [s, ownRelations()],
   );
   const found: DumpedSequence[] = [];
   for (const { name } of rows) {
