@@ -97,6 +97,31 @@ describe("time zone data", () => {
     expect((await stage.store.tasks.byName("one")).version).toBe(task?.version);
   });
 
+  it("a newer database without other rules is brought once; later looks do not lock the cluster's row", async () => {
+    const task = await stage.task("equal", daily("Asia/Singapore"));
+    // This zone is in no database, so no process can bring it.
+    await stage.rows(
+      `with next as (update $s.cluster set zones_version = zones_version + 1 returning zones_version)
+       insert into $s.zone_rules (name, version, data, starts_ms, offsets_ms, to_ms)
+       select 'Mars/Phobos', zones_version, $1, '{0}', '{0}', 4000000000000 from next`,
+      [olderData],
+    );
+    await stage.rows("update $s.zone_rules set data = $1", [olderData]);
+    const [bringing, other] = [await stage.another(), await stage.another()];
+    await other.tasks.byName(task.name); // caches the rules of the older database
+    for (const store of [bringing, other]) await follow(stage.nowMs, store);
+    const blocker = await stage.sql.connect();
+    await blocker.query(`begin; select from ${stage.schema}.cluster for update`);
+    try {
+      for (const store of [bringing, other])
+        expect(await follow(stage.nowMs, store)).toEqual({ changed: [], replanned: 0, left: [] });
+    } finally {
+      await blocker.query("rollback");
+      blocker.release();
+      await stage.rows("delete from $s.zone_rules where name = 'Mars/Phobos'");
+    }
+  });
+
   it("an older process plans by the newer rules that another process stored", async () => {
     const zone = "Asia/Tokyo";
     const other = await stage.another();

@@ -37,8 +37,8 @@ interface ZoneChange {
 }
 
 /**
- * Caches the store's zone rules. The rules in a stored row stay the same (a newer database with equal rules only extends their time range),
- * so each row is read once.
+ * Caches the store's zone rules. Each row is read once, because its rules never change; only the name of the time zone database can, and
+ * how far the rules reach.
  */
 export class KnownZones {
   readonly #database: Database;
@@ -174,7 +174,9 @@ export class KnownZones {
   async bring(change: Change): Promise<ChangedZone[]> {
     await this.refresh();
     const older: string[] = [];
-    for (const [name, changes] of this.#changes) if ((changes.at(-1) as StoredRules).data < ownData) older.push(name);
+    for (const [name, changes] of this.#changes)
+      if ((changes.at(-1) as StoredRules).data < ownData && readable(() => ownRules(name, change.nowMs)) !== null)
+        older.push(name);
     return older.length === 0 ? [] : this.#write(older, change.nowMs, "older", change.author);
   }
 
@@ -186,7 +188,7 @@ export class KnownZones {
     who?: string,
   ): Promise<ChangedZone[]> {
     const s = this.#database.schema;
-    const changed = await this.#database.persist(() =>
+    const { told: changed, present } = await this.#database.persist(() =>
       this.#database.transaction(async (client) => {
         await client.query(`select 1 from ${s}.cluster for update`);
         const { rows } = await client.query(
@@ -207,6 +209,7 @@ export class KnownZones {
               `update ${s}.zone_rules set data = $2, starts_ms = $3, offsets_ms = $4, to_ms = $5 where name = $1 and version = $6`,
               [...values, there.version],
             );
+            present.set(name, { version: there.version, data: ownData, rules });
             continue;
           }
           await client.query(
@@ -228,11 +231,21 @@ export class KnownZones {
             why: "a newer time zone database has other rules",
           });
         }
-        return told;
+        return { told, present };
       }),
     );
+    for (const [name, rules] of present) this.#replace(name, rules);
     await this.refresh();
     return changed;
+  }
+
+  /**
+   * Caches the row of a version that is cached already, because this process or another one with a newer database and equal rules has
+   * updated it: `refresh` reads only newer versions.
+   */
+  #replace(name: string, rules: StoredRules): void {
+    const changes = this.#changes.get(name)?.map((one) => (one.version === rules.version ? rules : one));
+    if (changes) this.#changes.set(name, changes);
   }
 
   /** Selects tasks planned by rules older than the newest rules of a zone that they use, ordered by number, starting after `afterId`. */
