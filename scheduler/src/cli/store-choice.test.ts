@@ -120,6 +120,7 @@ describe("the store", () => {
     expect(urlPlace("postgres://me:secret@db.example:6432/app?sslmode=require")).toBe("db.example:6432/app");
     expect(urlPlace("postgres:///app?host=/run/postgresql")).toBe("/run/postgresql:5432/app");
     expect(urlPlace("nonsense with secret")).toBe("the store");
+    expect(urlPlace("postgres://me:secret@db.example/a%zz")).toBe("db.example:5432/a%zz");
   });
 
   it("is shown with its own folder, whether a flag, a variable or a file names it", () => {

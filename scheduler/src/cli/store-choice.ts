@@ -7,7 +7,7 @@ import type { EmbeddedStore } from "../embedded/index.ts";
 import type { Carillon } from "../library/carillon.ts";
 import { type CarillonOptions, embeddedStore } from "../settings/settings.ts";
 import type { Store } from "../store/store.ts";
-import { parseStoreUrl } from "../store/store-url.ts";
+import { decoded, parseStoreUrl } from "../store/store-url.ts";
 import type { ConfigFile } from "./config/config-file.ts";
 import { inEnvironment, type Setting, settings } from "./config/config-settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -91,8 +91,9 @@ export function urlPlace(url: string): string {
   const { hosts, url: first } = parseStoreUrl(url);
   if (!URL.canParse(first)) return "the store";
   const { hostname: host, port, pathname, searchParams } = new URL(first);
-  const database = decodeURIComponent(pathname.slice(1));
-  const one = `${searchParams.get("host") ?? decodeURIComponent(host || "localhost")}:${port || 5432}`;
+  const plainly = (part: string) => decoded(part) ?? part;
+  const database = plainly(pathname.slice(1));
+  const one = `${searchParams.get("host") ?? plainly(host || "localhost")}:${port || 5432}`;
   const places = hosts.length > 0 ? hosts.map((place) => `${place.host}:${place.port}`).join(",") : one;
   return plain(`${places}${database && `/${database}`}`);
 }

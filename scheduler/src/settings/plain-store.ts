@@ -1,4 +1,4 @@
-import { parseStoreUrl } from "../store/store-url.ts";
+import { decoded, parseStoreUrl } from "../store/store-url.ts";
 import { isThisMachine } from "./this-machine.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -27,7 +27,7 @@ export function plainHosts(text: string, environment: Environment, evenIfIntende
   const isOff = (parameters.get("sslmode") ?? environment.PGSSLMODE) === "disable";
   if ((isSaid && !(isOff && evenIfIntended)) || address.startsWith("/")) return [];
   const [, own = ""] = /^[^/]*\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)/.exec(address) ?? [];
-  const one = parameters.get("host") || decodeURIComponent(own) || environment.PGHOST || "localhost";
+  const one = parameters.get("host") || (decoded(own) ?? own) || environment.PGHOST || "localhost";
   const named = hosts.length > 0 ? hosts.map(({ host }) => host) : [one];
   const isOther = (host: string) => !isThisMachine(/^[^[].*:/.test(host) ? `[${host}]` : host);
   return named.filter((host) => !host.startsWith("/") && isOther(host));

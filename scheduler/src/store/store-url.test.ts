@@ -14,6 +14,12 @@ describe("a store's URL", () => {
     ["postgres://a/db?target_session_attrs=any", [], "postgres://a:5432/db"],
     ["postgres://a:7/db?sslmode=require", [], "postgres://a:7/db?sslmode=require"],
     ["/run/postgresql db", [], "/run/postgresql db"],
+    ["postgres://u:p%@ss%25@a,b/d%", ["a:5432", "b:5432"], "postgres://u:p%@ss%25@a:5432/d%"],
+    [
+      "postgres:///db?host=/run/a%2525,/run/b",
+      ["/run/a%25:5432", "/run/b:5432"],
+      "postgres:///db?host=%2Frun%2Fa%2525",
+    ],
   ])("%s", (text, hosts, url) => {
     const read = parseStoreUrl(text);
     expect([read.hosts.map(({ host, port }) => `${host}:${port}`), read.url]).toEqual([hosts, url]);
@@ -24,10 +30,13 @@ describe("a store's URL", () => {
     ["postgres://a,,b/db", /host 2 of 3 is empty/],
     ["postgres://a:0,b/db", /the port of a is not from 1 to 65535/],
     ["postgres:///db?host=a,b,c&port=1,2", /3 hosts and 2 ports/],
-    ["postgres://a%zz/db", /has a % that begins no escape/],
     ["postgres://u:1/secret@a/db", /^store: it has an @ after its hosts$/],
     ["postgres://u:1?secret@a/db", /^store: it has an @ after its hosts$/],
     ["postgres://u:1#secret@a/db", /^store: it has an @ after its hosts$/],
+    ["postgres://a%zz/db", /host 1 has a malformed escape/],
+    ["postgres://a,b%ff/db", /host 2 has a malformed escape/],
+    ["postgres://u:%ff@a/db", /user or password has a malformed escape/],
+    ["postgres://a/%ff", /database has a malformed escape/],
   ])("%s is refused", (text, message) => {
     expect(() => parseStoreUrl(text)).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID", path: "store", message: expect.stringMatching(message) }),

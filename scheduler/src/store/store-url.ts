@@ -19,6 +19,15 @@ const defaultPort = 5432;
 /** The accepted values of target_session_attrs. Carillon must write, so it always connects to the server that accepts writes. */
 const writing = new Set(["any", "read-write", "primary"]);
 
+/** Decodes a part of a URL. @returns null if it has a % that begins no escape, or escapes that are not UTF-8 */
+export function decoded(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}
+
 /**
  * Parses `postgres://user@a:5432,b:5433/database?target_session_attrs=read-write`, the format of libpq: several hosts, each with its own or
  * the default port; `?host=a,b&port=5432,5433` means the same.
@@ -38,26 +47,26 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   // An unescaped / or ? in the password ends the hosts too early. What follows is then part of the password, and is not shown.
   if (path.includes("@") || [...parameters.keys()].some((name) => name.includes("@")))
     throw wrong("it has an @ after its hosts", escapeHint);
+  // In these the driver accepts a % that begins no escape, but not escapes that are not UTF-8.
+  for (const [what, part] of Object.entries({ "user or password": user, database: path }))
+    if (decoded(part.replace(/%(?![0-9a-f]{2})/gi, "%25")) === null)
+      throw wrong(`its ${what} has a malformed escape`, escapeHint);
   const attributes = parameters.get("target_session_attrs");
   if (attributes !== null && !writing.has(attributes))
     throw wrong(
       `target_session_attrs cannot be ${JSON.stringify(attributes)}: the store is written to`,
       "Leave it out, or give read-write: of several hosts Carillon always takes the one that accepts writes.",
     );
-  const decoded = (part: string): string => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      throw wrong("it has a % that begins no escape", escapeHint);
-    }
-  };
   const listed = parameters.get("host")?.split(",") ?? authority.split(",");
   const ports = parameters.get("port")?.split(",") ?? [];
   if (ports.length > 1 && ports.length !== listed.length)
     throw wrong(`it names ${listed.length} hosts and ${ports.length} ports`, form);
   const hosts = listed.map((one, at) => {
     const [, bracketed, plain = "", own] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(one) ?? [];
-    const host = decoded(bracketed ?? plain);
+    const name = bracketed ?? plain;
+    // Parameters are decoded already.
+    const host = parameters.has("host") ? name : decoded(name);
+    if (host === null) throw wrong(`its host ${at + 1} has a malformed escape`, escapeHint);
     const port = Number(ports[at] ?? ports[0] ?? (own || defaultPort));
     if (listed.length > 1 && host === "") throw wrong(`its host ${at + 1} of ${listed.length} is empty`, form);
     if (!(port >= 1 && port <= 65_535)) throw wrong(`the port of ${host} is not from 1 to 65535`, form);

@@ -58,6 +58,7 @@ describe("a form's fields", () => {
       { type: "array", items: [{ type: "string" }] },
       { $ref: "#/$defs/none" },
       { $ref: "#/$defs/%" },
+      { $ref: "#/$defs/%ff" },
     ] as Schema[])
       expect(kindOf(schema)).toBe("json");
     const loop: Schema = { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" };

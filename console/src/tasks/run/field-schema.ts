@@ -91,9 +91,12 @@ function plainOf(given: Schema, root: Schema): Schema {
 function referred(ref: string, root: Schema): Schema | undefined {
   if (ref === "#") return root;
   const [, place, name = ""] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(ref) ?? [];
-  if (/%(?![0-9a-f]{2})/i.test(name)) return undefined;
   const defined = place === "$defs" ? root.$defs : place === "definitions" ? root.definitions : undefined;
-  return defined?.[decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")];
+  try {
+    return defined?.[decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")];
+  } catch {
+    return undefined; // Its escapes are malformed or not UTF-8, so it refers to nothing.
+  }
 }
 
 function formatOf({ format, maxLength = 0 }: Schema): Extract<Field, { kind: "text" }>["format"] {

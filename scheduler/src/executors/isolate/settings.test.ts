@@ -44,6 +44,8 @@ describe("the module of a handler", () => {
     ["https://example.com/report.js", /no file: URL/],
     [new URL("./nowhere.js", import.meta.url), /there is no file .*nowhere\.js for its handler/],
     [new URL(".", import.meta.url), /there is no file/],
+    ["file://[", /cannot be at "file:\/\/\[": Invalid URL/],
+    ["file://elsewhere/report.js", /cannot be at "file:\/\/elsewhere\/report\.js": .*host/],
   ])("cannot be %s", (given, message) => {
     expect(() => moduleOf("report", given)).toThrow(
       expect.objectContaining({ code: "TASK_INVALID", path: "handler", message: expect.stringMatching(message) }),

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { CarillonError } from "../../base/errors.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
 import { shownValue } from "../../base/json.ts";
 import { choice, count, duration, object } from "../../task/kinds/kinds.ts";
 
@@ -82,8 +82,15 @@ export function moduleOf(task: string, given: URL | string): string {
   const isPath = typeof given === "string" && isAbsolute(given);
   if (!isPath && !text.startsWith("file:"))
     throw invalid(`its handler cannot be at ${shownValue(text)}: that is no absolute path and no file: URL`, asWritten);
-  const url = isPath ? pathToFileURL(text) : new URL(text);
-  const path = fileURLToPath(url);
+  const located = () => {
+    try {
+      const url = isPath ? pathToFileURL(text) : new URL(text);
+      return { url, path: fileURLToPath(url) };
+    } catch (cause) {
+      throw invalid(`its handler cannot be at ${shownValue(text)}: ${messageOf(cause)}`, asWritten);
+    }
+  };
+  const { url, path } = located();
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw invalid(`there is no file ${path} for its handler`, `${asWritten} A bundler must be told to keep that file.`);
   return url.href;
