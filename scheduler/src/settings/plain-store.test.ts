@@ -9,6 +9,7 @@ it.each<[string, Record<string, string>, string[]]>([
   ["postgres:///app?host=db.example", {}, ["db.example"]],
   ["postgres:///app", { PGHOST: "db.example" }, ["db.example"]],
   ["postgres://db.example/app?ssl=false", {}, ["db.example"]],
+  ["postgres://db.example/app", { PGSSLMODE: "allow" }, ["db.example"]],
   ["postgres:///app", {}, []],
   ["postgres:///app?host=/run/postgresql", {}, []],
   ["/run/postgresql app", {}, []],

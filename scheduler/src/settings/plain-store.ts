@@ -7,6 +7,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const plainAdvice =
   "Add sslmode=verify-full to its URL, and sslrootcert=FILE where its authority is your own (docs/postgresql.md#tls). Where nobody else is on the way, say so: sslmode=disable.";
 
+/** The modes that the driver accepts in PGSSLMODE. With any other it connects without TLS. */
+const driverModes = new Set(["disable", "prefer", "require", "verify-ca", "verify-full", "no-verify"]);
+
 export const plainWords = (hosts: readonly string[]): string =>
   `the store at ${hosts.join(", ")} is reached without TLS: whoever is on the way can read and change payloads, results and statements`;
 
@@ -23,7 +26,7 @@ export function plainHosts(text: string, environment: Environment, evenIfIntende
   const isSaid =
     !/^(?:0|false)$/.test(parameters.get("ssl") ?? "0") ||
     ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation"].some((name) => parameters.has(name)) ||
-    Boolean(environment.PGSSLMODE);
+    driverModes.has(environment.PGSSLMODE ?? "");
   const isOff = (parameters.get("sslmode") ?? environment.PGSSLMODE) === "disable";
   if ((isSaid && !(isOff && evenIfIntended)) || address.startsWith("/")) return [];
   const [, own = ""] = /^[^/]*\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)/.exec(address) ?? [];

@@ -37,6 +37,7 @@ describe("a store's URL", () => {
     ["postgres://a,b%ff/db", /host 2 has a malformed escape/],
     ["postgres://u:%ff@a/db", /user or password has a malformed escape/],
     ["postgres://a/%ff", /database has a malformed escape/],
+    ["postgres://a/db?sslmode=verify-full&sslmode=disable", /"sslmode" more than once/],
   ])("%s is refused", (text, message) => {
     expect(() => parseStoreUrl(text)).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID", path: "store", message: expect.stringMatching(message) }),

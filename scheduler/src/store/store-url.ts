@@ -47,6 +47,9 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   // An unescaped / or ? in the password ends the hosts too early. What follows is then part of the password, and is not shown.
   if (path.includes("@") || [...parameters.keys()].some((name) => name.includes("@")))
     throw wrong("it has an @ after its hosts", escapeHint);
+  // The driver would use the last value of several, and other readers the first one.
+  const twice = [...parameters.keys()].find((name) => parameters.getAll(name).length > 1);
+  if (twice !== undefined) throw wrong(`it has ${JSON.stringify(twice)} more than once`, "Leave all but one out.");
   // In these the driver accepts a % that begins no escape, but not escapes that are not UTF-8.
   for (const [what, part] of Object.entries({ "user or password": user, database: path }))
     if (decoded(part.replace(/%(?![0-9a-f]{2})/gi, "%25")) === null)

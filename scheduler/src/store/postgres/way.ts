@@ -29,16 +29,17 @@ export function wayTo(text: string, clock: Clock, log: Log): Way {
   return { url, hosts, Routed: routed(hosts) };
 }
 
-/**
- * Changes the values prefer, require and verify-ca of sslmode to verify-full, because in libpq these modes verify less than the certificate
- * and the host name in it, or nothing. A URL with `uselibpqcompat` is returned unchanged.
- */
-const verifying = (url: string): string => {
+/** Modes of TLS that in libpq verify less than `verify-full`, or nothing. Not `disable` and `no-verify`, whose names say so. */
+const weakerModes = new Set(["allow", "prefer", "require", "verify-ca"]);
+
+/** Makes the weaker modes verify the certificate and the host name in it. With `uselibpqcompat=true` they keep libpq's meaning. */
+function verifying(url: string): string {
   const [before = "", query] = url.split(/\?([\s\S]*)/);
-  return query === undefined || /(?:^|&)uselibpqcompat=/.test(query)
-    ? url
-    : `${before}?${query.replace(/(^|&)sslmode=(?:prefer|require|verify-ca)(?=&|$)/, "$1sslmode=verify-full")}`;
-};
+  const parameters = new URLSearchParams(query);
+  if (!weakerModes.has(parameters.get("sslmode") ?? "") || parameters.get("uselibpqcompat") === "true") return url;
+  parameters.set("sslmode", "verify-full");
+  return `${before}?${parameters}`;
+}
 
 /** Checks that the URL's files exist, because the driver would report a missing file like a server that cannot be reached. */
 function checkFiles(url: string): void {
