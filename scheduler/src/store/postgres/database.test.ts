@@ -2,6 +2,7 @@ import { createServer, type Server } from "node:net";
 import pg from "pg";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
 import { silentLog } from "../../base/log.ts";
 import { systemRandom } from "../../base/random.ts";
 import { Database } from "./database.ts";
@@ -62,6 +63,36 @@ it.each([
 ])("treats a connection that ends while it is opened as an unreachable store: %s", async (_, act) => {
   await expect(act()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
 });
+
+it.each(["the caller gives up", "the store is closed"])(
+  "makes no further try if in the pause before it %s",
+  async (who) => {
+    const stop = new AbortController();
+    let closed: Promise<void> | undefined;
+    const during = () => {
+      if (who === "the caller gives up") stop.abort();
+      else closed = pausing.close();
+    };
+    const pausing: Database = new Database({
+      url: "postgres://somebody@127.0.0.1/any",
+      schema: "any",
+      // The only timer is that of the pause.
+      clock: { ...systemClock, after: () => (setImmediate(during), () => undefined) },
+      random: systemRandom,
+      log: silentLog,
+      connectionsMax: 2,
+    });
+    const away = new CarillonError("STORE_UNREACHABLE", "away");
+    let tries = 0;
+    const persisting = pausing.persist(() => {
+      tries++;
+      return Promise.reject(away);
+    }, stop.signal);
+    await expect(persisting).rejects.toBe(away);
+    expect(tries).toBe(1);
+    await (closed ?? pausing.close());
+  },
+);
 
 it.each(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS"])(
   "retries if no resources are left for a connection: %s",

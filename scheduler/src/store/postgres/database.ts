@@ -430,10 +430,7 @@ export class Database {
     }
   }
 
-  /**
-   * Repeats `work` while the store is unavailable or reports a transient error. `work` must be safe to repeat.
-   * @param signal after it aborts, at most one more try is made, and its error is thrown; closing the store has the same effect
-   */
+  /** Repeats `work`, which must be safe to repeat, after transient errors. When `signal` aborts, throws the last error. */
   async persist<T>(work: (again: boolean) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let wait = firstPauseMs;
     for (let again = false; ; again = true) {
@@ -442,9 +439,11 @@ export class Database {
         this.#up();
         return result;
       } catch (error) {
-        if (!isTransient(error) || signal?.aborted || this.#closing.signal.aborted) throw error;
+        const ends = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+        if (!isTransient(error) || ends.aborted) throw error;
         if (isStoreAway(error)) await this.#away(error);
-        await pause(this.clock, wait * (0.5 + this.#options.random.next() / 2), signal ?? this.#closing.signal);
+        await pause(this.clock, wait * (0.5 + this.#options.random.next() / 2), ends);
+        if (ends.aborted) throw error;
         wait = Math.min(wait * 2, this.#way.hosts ? longestPauseAmongHostsMs : longestPauseMs);
       }
     }
