@@ -5,6 +5,7 @@ import type { Answer, RouteId, StreamId } from "../../api/contract.ts";
 import { shapeOf } from "../../api/contract.ts";
 import { limits } from "../../base/limits.ts";
 import { unlessDenied } from "../cluster/calls.ts";
+import { fittingPage } from "./bounded.ts";
 import { answerOf, inputOf, readingTool, type Tool } from "./tool.ts";
 
 interface RouteTool<Id extends RouteId> {
@@ -27,8 +28,9 @@ function routeTool<Id extends Exclude<RouteId, StreamId>>(given: RouteTool<Id>):
     input: given.input ?? inputOf(routeId),
     output: answerOf(routeId),
     async call(given, { api }) {
-      const answer = await (api[routeId] as unknown as (given: object) => Promise<Answer<Id>>)(given);
-      return { answer: answer as unknown as object, says: says(answer) };
+      const read = api[routeId] as unknown as (given: object) => Promise<Answer<Id> & object>;
+      const answer = "limit" in given ? await fittingPage(read, given) : await read(given);
+      return { answer, says: says(answer) };
     },
   });
 }
