@@ -85,6 +85,8 @@ export const limits = {
   taskFileBytes: 8 * 1024 * 1024,
   /** For metrics, runs per state are counted up to this number; a figure of this size means "that many or more". */
   countedRuns: 100_000,
+  /** Metrics show this many groups by name. */
+  shownGroups: 50,
   /** The number of slots that one simulation visits. */
   simulatedSlots: 1_000_000,
   /** For one timeline of all tasks: the number of slots visited, of days, and of tasks in one answer. */

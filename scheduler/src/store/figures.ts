@@ -7,9 +7,15 @@ export interface Figures {
    * present.
    */
   live: Partial<Record<"held" | "paused" | "ready" | "claimed" | "undecided", number>>;
-  /** For each group, the due time (epoch ms) of the oldest due run that waits only for a worker. */
+  /**
+   * The due time (epoch ms) of the oldest due run of a group that waits only for a worker. Of the groups with such runs, the
+   * limits.shownGroups + 1 with the oldest ones, oldest first.
+   */
   oldest: { group: string; dueMs: number }[];
-  /** For each group with at least one task that is not paused: the number of its live workers, and the sum of their capacities. */
+  /**
+   * The number of a group's live workers, and the sum of their capacities. Of the groups with at least one task that is not paused, the
+   * limits.shownGroups + 1 with the fewest workers, fewest first.
+   */
   groups: { group: string; workers: number; capacity: number }[];
   leadership: { term: number; led: boolean };
   /** For each kind, the holder of the oldest snapshot. */

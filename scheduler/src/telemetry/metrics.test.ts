@@ -66,13 +66,10 @@ test("a process exports the metrics of its own roles only", async () => {
   ]);
 });
 
-test("of many groups, those with the fewest workers are exported, and the minimum of the others", async () => {
-  const groups = Array.from({ length: 60 }, (_, n) => ({
-    group: `g${n}`,
-    workers: n === 59 ? 0 : 70 - n,
-    capacity: n,
-  }));
-  const figures = { ended: {}, live: {}, oldest: [], groups, leadership: { term: 1, led: true }, snapshots: [] };
+test("of the groups that the store tells of, the first fifty are shown by name, and the next as the others", async () => {
+  const groups = Array.from({ length: 51 }, (_, n) => ({ group: `g${n}`, workers: n, capacity: n }));
+  const oldest = groups.map(({ group, workers }) => ({ group, dueMs: workers - 60_000 }));
+  const figures = { ended: {}, live: {}, oldest, groups, leadership: { term: 1, led: true }, snapshots: [] };
   const store = { figures: { read: async () => figures as unknown as Figures } } as unknown as Store;
   const { text } = await new Metrics(systemClock).read({
     store,
@@ -82,8 +79,11 @@ test("of many groups, those with the fewest workers are exported, and the minimu
     trusted: true,
     worker: null,
   });
-  const shown = text.split("\n").filter((line) => line.startsWith("carillon_group_workers{"));
-  expect(shown).toHaveLength(51);
-  expect(shown[0]).toBe('carillon_group_workers{carillon_namespace="default",group="g59"} 0');
-  expect(shown.at(-1)).toBe('carillon_group_workers{carillon_namespace="(others)",group="(others)"} 61');
+  const shown = (metric: string) => text.split("\n").filter((line) => line.startsWith(`${metric}{`));
+  const [workers, ages] = [shown("carillon_group_workers"), shown("carillon_queue_age_seconds")];
+  expect([workers.length, ages.length]).toEqual([51, 51]);
+  expect(workers[0]).toBe('carillon_group_workers{carillon_namespace="default",group="g0"} 0');
+  expect(workers.at(-1)).toBe('carillon_group_workers{carillon_namespace="(others)",group="(others)"} 50');
+  expect(ages[0]).toBe('carillon_queue_age_seconds{group="g0"} 60.001');
+  expect(ages.at(-1)).toBe('carillon_queue_age_seconds{group="(others)"} 59.951');
 });

@@ -5,6 +5,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
 import { namespaceOf } from "../base/namespace.ts";
 import { isMetered, isTraced } from "../base/trace-text.ts";
 import { version } from "../base/version.ts";
@@ -18,7 +19,6 @@ import type { Tracing } from "./tracing.ts";
 
 const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-const groupsShown = 50;
 /** How long figures read from the store are cached, in ms; all scrapes share the cache. */
 const figuresKeptMs = 5_000;
 /**
@@ -278,12 +278,8 @@ export class Metrics {
     this.#live.reset();
     for (const [state, count] of Object.entries(live)) this.#live.set({ state }, count);
     this.#age.reset();
-    const ages = oldest
-      .map(({ group, dueMs }) => [group, Math.max(0, nowMs - dueMs) / 1_000] as const)
-      .sort((a, b) => b[1] - a[1]);
-    for (const [group, age] of ages.slice(0, groupsShown)) this.#age.set({ group }, age);
-    const rest = ages[groupsShown];
-    if (rest) this.#age.set({ group: "(others)" }, rest[1]);
+    for (const [n, { group, dueMs }] of oldest.entries())
+      this.#age.set({ group: n < limits.shownGroups ? group : "(others)" }, Math.max(0, nowMs - dueMs) / 1_000);
     this.#showGroups(groups);
     for (const metric of [this.#snapshotAge, this.#snapshotTransactions]) metric.reset();
     for (const { kind, ms, transactions } of snapshots) {
@@ -294,16 +290,12 @@ export class Metrics {
     this.#led.set(leadership.led ? 1 : 0);
   }
 
-  /**
-   * Sets the metrics of workers and capacity for the `groupsShown` groups with the fewest workers. Shows only one of the
-   * other groups, the one with the fewest workers, under the name "(others)".
-   */
+  /** Sets the metrics of workers and capacity. The last group is the first of those that are not shown, and its name is "(others)". */
   #showGroups(groups: Figures["groups"]): void {
     for (const metric of [this.#groupWorkers, this.#groupCapacity]) metric.reset();
-    const fewestFirst = groups.toSorted((a, b) => a.workers - b.workers || a.capacity - b.capacity);
-    for (const [n, { group, workers, capacity }] of fewestFirst.slice(0, groupsShown + 1).entries()) {
+    for (const [n, { group, workers, capacity }] of groups.entries()) {
       const labels =
-        n < groupsShown
+        n < limits.shownGroups
           ? { carillon_namespace: namespaceOf(group), group }
           : { carillon_namespace: "(others)", group: "(others)" };
       this.#groupWorkers.set(labels, workers);

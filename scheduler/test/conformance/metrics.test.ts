@@ -138,6 +138,10 @@ describe("metrics", () => {
       );
       return ages.length === 51 && ages.includes('carillon_queue_age_seconds{group="(others)"}');
     });
+    const { oldest, groups } = await stage.store.figures.read(nowMs);
+    expect([oldest.length, groups.length]).toEqual([51, 51]);
+    expect(oldest.slice(0, 2).map(({ group }) => group)).toEqual(["group-54", "group-53"]);
+    expect(groups.filter(({ workers }) => workers > 0)).toEqual([]);
   });
 
   it("cannot be read if metrics are off", async () => {

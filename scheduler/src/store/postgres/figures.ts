@@ -13,6 +13,9 @@ const addressedLooks = 10;
  */
 const scannedRuns = 200_000;
 
+/** The groups that are read: those that metrics show, and the first of the others. */
+const shownGroups = limits.shownGroups + 1;
+
 export function figureStore(database: Database): FigureStore {
   const s = database.schema;
   const counted = (state: string) =>
@@ -35,7 +38,7 @@ export function figureStore(database: Database): FigureStore {
           "figures-oldest",
           `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o
            join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id
-           where ${waitsForWorkerSql(s)} group by g.name order by g.name`,
+           where ${waitsForWorkerSql(s)} group by g.name order by 2, 1 limit ${shownGroups}`,
           [Math.round(nowMs)],
         ),
         database.query<Figures["groups"][number]>(
@@ -46,7 +49,7 @@ export function figureStore(database: Database): FigureStore {
            ) select g.name as "group", coalesce(o.workers, 0) as workers, coalesce(o.capacity, 0) as capacity
            from ${s}.worker_group g left join served o on o.name = g.name
            where exists (select from ${s}.task t where t.group_id = g.id and t.deleted_ms is null and t.paused_ms is null)
-           order by g.name`,
+           order by workers, capacity, g.name limit ${shownGroups}`,
         ),
         database.query<{ term: number; led: boolean }>(
           "figures-leadership",
