@@ -1,11 +1,13 @@
 /**
  * Loads a contiguous part of a run's log: from its start, from its end, or around a line. More lines are loaded in both directions as
- * the user scrolls. If the loaded part reaches the end of the log, new lines of a live run are appended.
+ * the user scrolls, and the farthest lines in the other direction are dropped. If the loaded part reaches the end of the log, new lines of
+ * a live run are appended.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, type Given } from "../../api/call.ts";
 import { nowMs } from "../../now.ts";
 import { askedOf, type LogLine, type Only } from "./levels.ts";
+import { followed, type Loaded, preceded } from "./loaded.ts";
 import { tailLog } from "./tail.ts";
 
 export interface LogLines {
@@ -25,32 +27,21 @@ interface Tail {
 }
 
 interface Read {
-  change: (before: Window) => Window;
+  change: (before: Loaded) => Loaded;
   tail: Tail | null;
 }
 
-interface Window {
-  lines: LogLine[];
-  before: boolean;
-  after: boolean;
-}
-
 const pageSize = 500;
-/**
- * When new lines are appended, the earliest lines beyond this number are dropped; they are loaded again when the user scrolls
- * back.
- */
-const keptMost = 100_000;
 
 /** A worker sends lines in batches, so a run's last lines may arrive for this long after its end. */
 const lastLinesMs = 60_000;
 
-const nothing: Window = { lines: [], before: false, after: false };
+const nothing: Loaded = { lines: [], before: false, after: false };
 
 /** @param state `live`: the run goes on; `ended`: when it ended, in ISO form */
 export function useLogLines(run: number, state: { live: boolean; ended: string | null }, only: Only): LogLines {
   const { least, attempt } = only;
-  const [window, setWindow] = useState<Window>(nothing);
+  const [window, setWindow] = useState<Loaded>(nothing);
   const [error, setError] = useState<unknown>();
   /** The error that interrupted the stream of new lines. The stream is opened again automatically. */
   const [broken, setBroken] = useState<unknown>();
@@ -120,50 +111,29 @@ export function useLogLines(run: number, state: { live: boolean; ended: string |
       const page = way === "before" ? await ask("newest", first) : await ask("oldest", last);
       return {
         change: (window) =>
-          way === "before"
-            ? { ...window, lines: [...page.lines, ...window.lines], before: page.more }
-            : kept({ ...window, lines: [...window.lines, ...page.lines], after: page.more }),
+          way === "before" ? preceded(window, page.lines, page.more) : followed(window, page.lines, page.more),
         tail: follows && way === "after" && !page.more ? { after: page.tail } : null,
       };
     });
 
+  const { before, after } = window;
   useEffect(() => {
-    if (!tail) return;
+    if (!tail || after) return;
     return tailLog({
       run,
       only: { least, attempt },
       after: tail.after,
       onLines: (added) =>
-        setWindow((window) => kept({ ...window, lines: byPlace([...window.lines, ...added], window.lines.length) })),
+        // When the last lines were dropped, the stream closes only after the next rendering.
+        setWindow((window) => (window.after ? window : followed(window, added, false))),
       onRefused: setError,
       onBroken: setBroken,
     });
-  }, [run, least, attempt, tail]);
+  }, [run, least, attempt, tail, after]);
 
   const again = () => {
     setError(undefined);
     jump(opensAt);
   };
-  const { before, after } = window;
   return { lines, error: error ?? broken, before, after, reading, grow, jump, again };
-}
-
-/** Sorts lines into the server's order if needed. Lines from index `from` on are new and may have arrived out of order. */
-function byPlace(lines: LogLine[], from: number): LogLine[] {
-  const isLate = lines.some((line, at) => at >= from && at > 0 && inOrder(lines[at - 1] as LogLine, line) > 0);
-  return isLate ? lines.sort(inOrder) : lines;
-}
-
-function inOrder(a: LogLine, b: LogLine): number {
-  const [first, second] = [numbersOf(a), numbersOf(b)];
-  const at = first.findIndex((number, i) => number !== second[i]);
-  return at < 0 ? 0 : (first[at] as number) - (second[at] as number);
-}
-
-/** Parses a line's id, which consists of its time and its position in the store: `1234(5,6)`. */
-const numbersOf = ({ id }: LogLine): number[] => id.split(/\D/).slice(0, 3).map(Number);
-
-function kept(window: Window): Window {
-  const over = window.lines.length - keptMost;
-  return over > 0 ? { ...window, lines: window.lines.slice(over), before: true } : window;
 }
