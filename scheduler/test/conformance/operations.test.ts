@@ -206,6 +206,42 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     },
   );
 
+  it.each(["pause", "resume"] as const)(
+    "pass over a task that is removed after its batch was taken, and %s the others",
+    async (kind) => {
+      const names = ["gone", "kept"].map((name) => `${kind}-${name}`);
+      const tasks = [await stage.task(names[0] as string), await stage.task(names[1] as string)];
+      const by = { author: "", reason: "", nowMs: stage.nowMs };
+      if (kind === "resume") for (const name of names) await stage.store.tasks.pause(name, by);
+      const id = await begin({ kind, filter: { matching: `${kind}-*` } });
+      const batch = JSON.stringify(tasks.map(({ taskId, name }) => ({ id: taskId, name })));
+      await stage.rows("update $s.operation set batch = $2, steps = steps + 1 where id = $1", [id, batch]);
+      await stage.store.tasks.remove(names[0] as string, by);
+      expect(await carryOut(id)).toMatchObject({ state: "done", total: 2, done: 1, passed: 1, failed: 0 });
+      expect((await stage.store.tasks.byName(names[1] as string)).paused !== null).toBe(kind === "pause");
+    },
+  );
+
+  it("count the failures of a removed task as failed, and run the others again", async () => {
+    const tasks = [await stage.task("again-gone"), await stage.task("again-kept")];
+    for (const task of tasks) await stage.enqueue(task);
+    const end = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' } as const;
+    const runs = await stage.claim(session, tasks);
+    await stage.store.claims.settle(
+      session,
+      runs.map((run) => settlement(run, end, stage.nowMs)),
+      stage.nowMs,
+    );
+    const id = await begin({ kind: "rerun", filter: { matching: "again-*" } });
+    await stage.store.tasks.remove("again-gone", { author: "", reason: "", nowMs: stage.nowMs });
+    expect(await carryOut(id)).toMatchObject({
+      state: "done",
+      done: 1,
+      failed: 1,
+      error: expect.stringMatching(/^run \d+: its task was removed$/),
+    });
+  });
+
   it("continue exactly where a killed process stopped: a half-done batch counts once", async () => {
     await enqueue("killed", 120);
     const id = await begin({ filter: { task: "killed" } });
