@@ -71,7 +71,8 @@ export const errorCodes = {
   STORE_FULL: "The store's disk is full.",
   STORE_TLS: "No TLS connection to the store can be made, or the store wants one.",
   STORE_BUSY: "The store has no connection left for this process.",
-  STORE_RECOVERING: "The store was promoted or restored, and takes no decisions until it is told what it may lack.",
+  STORE_RECOVERING:
+    "The store was promoted, restored, or crashed, and takes no decisions until it is told what it may lack.",
   STORE_FOREIGN: "The schema has something that is not Carillon's, under a name that Carillon needs.",
   STORE_PARTITIONS: "Partitions for history are missing, and this process's role may not make them.",
   STORE_IN_USE: "Processes are at work with the store, and this must be done before any of them starts.",

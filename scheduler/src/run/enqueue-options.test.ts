@@ -12,6 +12,15 @@ it.each([{ key: "a\0b" }, { limitKey: "a\0b" }, { key: "" }, { key: "k".repeat(2
   },
 );
 
+it("a durability is one of two, and not of an enqueue in the caller's own transaction", () => {
+  for (const durability of ["full", "relaxed"] as const) {
+    checkEnqueueOptions({ durability });
+    expect(() => checkEnqueueOptions({ durability, tx: new pg.Client() })).toThrow(/not both/);
+  }
+  for (const durability of ["sometimes", "", true, null])
+    expect(() => checkEnqueueOptions({ durability: durability as "full" })).toThrow(refused);
+});
+
 it("a transaction is a client or an object that forwards statements to one, but not a pool", () => {
   const query = async () => ({ rows: [] });
   for (const tx of [new pg.Client(), { query }, new Proxy({ query }, { get: () => query })])

@@ -13,6 +13,9 @@ import { clientOf, type Transaction } from "./transaction.ts";
 export const ifKeyTakens = ["keep", "replace", "again"] as const;
 export type IfKeyTaken = (typeof ifKeyTakens)[number];
 
+export const durabilities = ["full", "relaxed"] as const;
+export type EnqueueDurability = (typeof durabilities)[number];
+
 export interface EnqueueOptions extends RunPolicies, KeyOverTime {
   /** The run is due after this time from now. */
   in?: Duration;
@@ -42,6 +45,11 @@ export interface EnqueueOptions extends RunPolicies, KeyOverTime {
    */
   labels?: Record<string, string>;
   /**
+   * "relaxed": the call resolves before the run is on the disk of the store's server. If that server crashes within the next moments and
+   * this process does not outlive it, the run is lost: see docs/durability.md. Default: the task's `durability`.
+   */
+  durability?: EnqueueDurability;
+  /**
    * Enqueues as a part of the caller's own transaction on the store's database: a pg client that has begun one, or a transaction of
    * Drizzle, Kysely, Knex, TypeORM, MikroORM, Prisma or postgres.js.
    */
@@ -68,6 +76,7 @@ const names = [
   "expiresIn",
   "expiresAt",
   "labels",
+  "durability",
   "tx",
   "timeout",
   "signal",
@@ -76,7 +85,7 @@ const names = [
 /** @throws OPTION_INVALID */
 export function checkEnqueueOptions(options: EnqueueOptions): void {
   checkNames("enqueue", options, names);
-  const { in: delay, at, key, ifKeyTaken, limitKey, priority, tx, timeout, signal } = options;
+  const { in: delay, at, key, ifKeyTaken, limitKey, priority, durability, tx, timeout, signal } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
   if (options.expiresIn !== undefined && options.expiresAt !== undefined)
     throw optionInvalid("give `expiresIn` or `expiresAt`, not both");
@@ -87,7 +96,11 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
   }
+  if (durability !== undefined && !durabilities.some((one) => one === durability))
+    throw optionInvalid(`durability cannot be ${shownValue(durability)}`, `Give one of ${durabilities.join(", ")}.`);
   if (tx !== undefined) clientOf("tx", tx);
+  if (tx !== undefined && durability !== undefined)
+    throw optionInvalid("give `durability` or `tx`, not both", "The commit of your own transaction decides.");
   if (timeout !== undefined) parseDuration(timeout, "timeout", 1);
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw optionInvalid("signal must be an AbortSignal", "Give the signal of an AbortController.");
@@ -198,7 +211,13 @@ export function labelsOf({ labels }: Pick<EnqueueOptions, "labels">): RunLabels 
 /** Validates the options and converts them to fields of an enqueue write. @throws OPTION_INVALID, DURATION_INVALID */
 export function readOptions(options: EnqueueOptions, nowMs: number) {
   const dueMs = dueOfEnqueue(options, nowMs);
-  return { dueMs, overrides: overridesOf(options), expiresMs: expiryOf(options, dueMs), labels: labelsOf(options) };
+  return {
+    dueMs,
+    overrides: overridesOf(options),
+    expiresMs: expiryOf(options, dueMs),
+    labels: labelsOf(options),
+    ...(options.durability === undefined ? {} : { durability: options.durability }),
+  };
 }
 
 /** Returns the fields of an enqueue write that say what happens if its key is in use. */

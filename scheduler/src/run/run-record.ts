@@ -1,6 +1,6 @@
 import type { Json } from "../base/json.ts";
 import type { RunLabels } from "../task/kinds/run-labels.ts";
-import type { Overrides } from "./enqueue-options.ts";
+import type { EnqueueDurability, Overrides } from "./enqueue-options.ts";
 import type { LiveState, Outcome, RunSource } from "./run.ts";
 
 export type { RunSource } from "./run.ts";
@@ -31,6 +31,8 @@ export interface EnqueueWrite {
   uniqueForMs?: number;
   /** With `replaces`: the run is due at most this time after the first of the enqueues that replaced each other. */
   maxWaitMs?: number;
+  /** Whether the store acknowledges the run only once it is on disk; absent: as the task says. */
+  durability?: EnqueueDurability;
   /** null means the task's priority. */
   priority: number | null;
   source: RunSource;

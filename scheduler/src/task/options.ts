@@ -15,6 +15,7 @@ import { choice, count, duration, json, type Kind, name, text } from "./kinds/ki
 import { runLabelsRow } from "./kinds/run-labels.ts";
 import { scheduleKind } from "./kinds/schedule.ts";
 import { blackoutKind, calendarKind } from "./kinds/slot-rules.ts";
+import { durabilityRow, historyRow } from "./kinds/storage.ts";
 import { type PayloadSchema, payloadSchemaKind } from "./payload-schema.ts";
 import {
   labelsKind,
@@ -58,6 +59,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   http?: HttpSpec;
   /** Left out if the rows of all ended runs are stored. With `failures`, successful runs leave no row; see docs/history.md. */
   history?: "failures";
+  /** Left out if enqueues are acknowledged only once they are on the store's disk; see docs/durability.md. */
+  durability?: "relaxed";
   /** Left out if the task's runs have only the labels that their enqueue gives them. */
   runLabels?: Record<string, string>;
   /** The tasks after whose runs this task's runs are created. A task with this part has no schedule. */
@@ -118,6 +121,8 @@ export interface TaskOptions {
   grace?: Duration;
   /** Which ended runs are kept; with `failures`, successful runs are only counted. Default "all". */
   history?: "all" | "failures";
+  /** Whether an enqueue waits until its run is on the store's disk; with `relaxed`, a crash of the server may lose the last ones. Default "full". */
+  durability?: "full" | "relaxed";
   /** A program that runs instead of a handler, on a worker whose own configuration allows it. */
   command?: CommandSpec;
   /** A URL that is called instead of a handler, by a worker whose own configuration allows it. */
@@ -330,16 +335,8 @@ export const taskOptions = {
     editable: true,
     example: "5s",
   },
-  history: {
-    part: "history",
-    kind: choice(["all", "failures"]),
-    usual: "all",
-    isAbsent: true,
-    description: "Which ended runs are kept; with `failures`, successful runs are only counted.",
-    since: "0.1.0",
-    editable: true,
-    example: "failures",
-  },
+  history: historyRow,
+  durability: durabilityRow,
   command: {
     part: "command",
     kind: commandKind,

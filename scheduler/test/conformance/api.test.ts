@@ -480,6 +480,7 @@ describe("other routes", () => {
       ["GET", "/v1/runs/abc", undefined, "run"],
       ["GET", "/v1/tasks/a?x=1", undefined, "x"],
       ["POST", "/v1/runs", { runs: [{ task: "a", nonsense: 1 }] }, "nonsense"],
+      ["POST", "/v1/runs", { runs: [{ task: "a", durability: "sometimes" }] }, "durability"],
       ["POST", "/v1/runs", "{", "JSON"],
       ["GET", "/v1/runs?since=yesterday", undefined, "since"],
       ["GET", `/v1/search?q=${encodeURIComponent("a\0b")}`, undefined, "NUL"],

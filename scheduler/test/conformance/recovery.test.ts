@@ -62,6 +62,17 @@ describe.each(everyPostgres())("recovery of a store that was reset, $title", (se
     expect(lines.filter(({ level }) => level === "error")).toEqual([]);
   });
 
+  it("answers the wait for a run's result only once the run is back, and not that there is no such run", async () => {
+    const session = await stage.session("node", one);
+    const runId = await enqueue(one);
+    expect(await takenOut("delete from $s.run where id = $1", [runId])).toBe(1);
+    await promoted();
+    const ends = two.runs.ends([runId], stage.nowMs);
+    await one.sessions.beat(session, stage.nowMs);
+    expect(await ends, "it has not ended").toEqual([]);
+    expect(await stage.rows("select run_id from $s.awaited"), "its end will be signalled").toEqual([{ run_id: runId }]);
+  });
+
   it("raises an alarm for a day, once per recovery, and doctor shows its outcome", async () => {
     const session = await stage.session("node", one);
     await takenOut("update $s.session set seen_ms = seen_ms - 4200 where id = $1", [session]);

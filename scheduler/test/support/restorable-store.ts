@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { mortal } from "@carillon/zookeeper/testing";
 import { type OwnPostgres, type Scripts, scripts, startOwn } from "./own-postgres.ts";
 
-/** A PostgreSQL that can be restored from a base backup at the same address, as in a point-in-time recovery. */
+/** A PostgreSQL that can crash, or be restored from a base backup as in a point-in-time recovery, and comes back at the same address. */
 export class RestorableStore {
   readonly url: string;
   readonly #parts: Pick<Scripts, "startPostgres" | "prepare">;
@@ -37,7 +37,7 @@ export class RestorableStore {
   /** Stops the server, replaces its data by the backup, and starts it again; its write-ahead log then begins a new timeline. */
   async restore(): Promise<void> {
     await this.close();
-    const { place, folder, conditions } = this.#server;
+    const { folder, conditions } = this.#server;
     const data = join(folder, "data");
     rmSync(data, { recursive: true });
     cpSync(this.#backup, data, { recursive: true, preserveTimestamps: true });
@@ -47,6 +47,18 @@ export class RestorableStore {
     const { uid, gid } = conditions.user;
     if (uid !== undefined && gid !== undefined)
       await this.#parts.prepare("chown", ["-R", `${uid}:${gid}`, data], {}, "/");
+    await this.#startAgain();
+  }
+
+  /** Stops the server without a checkpoint, so that it loses what is not on disk, and starts it again. */
+  async crash(whileDown: () => Promise<void> = async () => undefined): Promise<void> {
+    await this.close();
+    await whileDown();
+    await this.#startAgain();
+  }
+
+  async #startAgain(): Promise<void> {
+    const { place, folder, conditions } = this.#server;
     const port = Number(new URL(this.url).port);
     this.#child = mortal(await this.#parts.startPostgres(place, folder, conditions, port));
   }

@@ -106,7 +106,7 @@ export const alarmsEn = {
     "tasks that the leading node cannot plan: a newer version, or newer time zones, stored them",
   "alarm.paused.finds": "a task that was paused after its limit of failures in a row",
   "alarm.recovery.finds":
-    "the store was promoted or restored within the last day, or is being recovered for longer than 10 s",
+    "the store was promoted or restored, or crashed, within the last day, or is being recovered for longer than 10 s",
   "alarm.failed.todo":
     "Read its error and log, fix the cause, then run it again. The alarm ends with the next success.",
   "alarm.exhausted.todo":

@@ -103,7 +103,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.rewound.finds": "集群时间落后于曾到达的时间；已计划的时刻在其之后，暂不触发",
   "alarm.unreadable.finds": "主节点无法调度的任务：由更新的版本或更新的时区数据写入",
   "alarm.paused.finds": "连续失败次数达到其设定、因而被暂停的任务",
-  "alarm.recovery.finds": "存储在过去一天内被提升或还原，或恢复已持续超过 10 秒",
+  "alarm.recovery.finds": "存储在过去一天内被提升、还原或崩溃过，或恢复已持续超过 10 秒",
   "alarm.failed.todo": "查看错误与日志，排除原因后重新运行。下次成功即解除。",
   "alarm.exhausted.todo": "它的死信在等待：排除原因后重新投递。下次成功即解除。",
   "alarm.late.todo": "在“工作进程”中查看是否已满：扩大容量、增加进程，或错开同一分钟触发的任务。",

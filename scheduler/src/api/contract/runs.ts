@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { ifKeyTakens } from "../../run/enqueue-options.ts";
+import { durabilities, ifKeyTakens } from "../../run/enqueue-options.ts";
 import { liveStates, outcomes, runSources } from "../../run/run.ts";
 import {
   duration,
@@ -153,6 +153,11 @@ const when = {
   expiresAt: time.optional().describe("If it has not begun at this time, it ends as skipped."),
   labels: texts.optional().describe("Beside the task's `runLabels`. A task's `labels` are of workers."),
 };
+// `runTask` does not take it: its entry in the audit log waits for the disk anyway.
+const durability = z
+  .enum(durabilities)
+  .optional()
+  .describe("`relaxed`: answered before the run is on the store's disk. Default: the task's.");
 const payloadErrors = [
   "TASK_UNKNOWN",
   "PAYLOAD_TOO_LARGE",
@@ -331,7 +336,7 @@ export const runRoutes = {
     summary: "Enqueue many runs at once: all of them, or none",
     body: z.strictObject({
       runs: z
-        .array(z.strictObject({ task: taskName, ...when }))
+        .array(z.strictObject({ task: taskName, ...when, durability }))
         .min(1)
         .max(limits.runsPerRequest)
         .describe("The runs to enqueue, each with its task."),

@@ -3,6 +3,7 @@ import { jsonText } from "../../base/json.ts";
 import {
   checkEnqueueOptions,
   checkIfKeyTaken,
+  type EnqueueDurability,
   type EnqueueOptions,
   readOptions,
   replacing,
@@ -44,10 +45,20 @@ interface GivenRun {
   expiresIn?: string | number | undefined;
   expiresAt?: string | undefined;
   labels?: Record<string, string> | undefined;
+  durability?: EnqueueDurability | undefined;
 }
 
 /** Returns those options of a run that need conversion, or checks beyond those of the contract. */
-const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...given }: GivenRun): EnqueueOptions =>
+const optionsOf = ({
+  at,
+  expiresAt,
+  retry,
+  runTimeout,
+  expiresIn,
+  labels,
+  durability,
+  ...given
+}: GivenRun): EnqueueOptions =>
   ({
     in: given.in,
     at: at && Date.parse(at),
@@ -55,6 +66,7 @@ const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...giv
     runTimeout,
     expiresIn,
     labels,
+    durability,
     expiresAt: expiresAt && Date.parse(expiresAt),
   }) as EnqueueOptions;
 

@@ -175,9 +175,9 @@ export class Database {
    * @param client the connection over which the report was received, if known
    * @throws STORE_UNREACHABLE if another server has replaced the one that sent the report
    */
-  told({ whole, recovery, standby, ...server }: StandingRow, client?: pg.ClientBase): void {
+  told({ whole, recovery, standby, relaxed, ...server }: StandingRow, client?: pg.ClientBase): void {
     this.#follow(server, client);
-    this.memory.standbys(standby);
+    this.memory.standbys(standby, relaxed);
     this.#recovery?.found(whole, recovery);
   }
 

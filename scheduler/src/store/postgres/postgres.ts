@@ -22,6 +22,7 @@ import { lockStore } from "./cluster/locks.ts";
 import { sessionStore } from "./cluster/sessions.ts";
 import { signalStore } from "./cluster/signals.ts";
 import { Database, type Driver } from "./database.ts";
+import { awaitDisk } from "./enqueue/durability.ts";
 import { eventStore } from "./events/events.ts";
 import { figureStore } from "./figures.ts";
 import { flowStore } from "./flow/flow.ts";
@@ -162,7 +163,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     clock,
     async close(withinMs = closeWithinMs) {
       // If some runs have not been signalled by then, the workers' polls find them.
-      await settlesWithin(database.clock, withinMs / 2, announcer.close());
+      await settlesWithin(database.clock, withinMs / 2, Promise.all([announcer.close(), awaitDisk(database)]));
       await database.close(withinMs / 2);
     },
   };

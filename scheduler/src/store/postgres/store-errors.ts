@@ -117,7 +117,7 @@ const meanings: readonly Meaning[] = [
   {
     code: "STORE_RECOVERING",
     says: "the store is being recovered",
-    hint: "Nothing was changed. Try again: it was promoted or restored, and waits until the processes that were at work have told what it may lack.",
+    hint: "Nothing was changed. Try again: it was promoted or restored, or crashed, and waits until the processes that were at work have told what it may lack.",
     states: /^CA001$/,
   },
   {

@@ -275,8 +275,8 @@ const recoveryText = (s: string) => `case when r.ended_ms is null
               ${utcSql("r.began_ms")})
   else format('at %s: %s; %s runs and %s results were put back',
               ${utcSql("r.began_ms")},
-              case when r.back_ms is null then 'it was promoted or restored, and by how much it went back is not known'
-                   when r.back_ms = 0 then 'it was promoted or restored, and went back by less than a beat'
+              case when r.back_ms is null then 'it was promoted or restored, or crashed, and by how much it went back is not known'
+                   when r.back_ms = 0 then 'it was promoted or restored, or crashed, and went back by less than a beat'
                    else format('it went back %s s', round(r.back_ms / 1000.0, 1)) end, r.runs, r.verdicts)
        || case when r.missing = '{}' then ''
                else format('; what these nodes did last is not known, for they did not come: %s; %s runs at most may have run twice',

@@ -32,6 +32,7 @@ const notCarried = [
   "signal",
   "signal_poll",
   "awaited",
+  "intact",
   "recovery_session",
   "sign_in",
 ];

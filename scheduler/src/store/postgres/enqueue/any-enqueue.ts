@@ -4,6 +4,7 @@ import { unlimitedGroupSql } from "../claims/group-limits.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { numbers, texts } from "../columns.ts";
 import { runState, takesRuns } from "../states.ts";
+import { type Durability, durabilityColumn, foundColumn } from "./durability.ts";
 import { insertRunSql, ofTask, withTaskLabels } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -15,6 +16,7 @@ export interface Shape {
   keyed: boolean;
   /** True if a worker of this process claims due runs in the same statement. */
   here: boolean;
+  durability: Durability;
 }
 
 /**
@@ -25,7 +27,7 @@ export interface Shape {
  * a task locks its plan's row. A shared lock on this row ensures that either the pause or edit sees the claim and recalls it, or the claim
  * is not made. If another transaction holds the row at that moment, the run is inserted without a claim and is claimed later.
  */
-export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
+export const anyInsertSql = (s: string, { keyed, here, durability }: Shape) => `
   with bounded as materialized (
     select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $11) as yes
   ), i as (
@@ -42,7 +44,7 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
   ), `
       : ""
   }t as materialized (
-    select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, t.lanes, t.run_labels, ${ofTask.state} as state, ${ofTask.priority} as priority
+    select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, t.lanes, t.run_labels, ${ofTask.state} as state, ${ofTask.priority} as priority${durabilityColumn(durability, allRelaxedSql(s))}
            ${
              here
                ? `, coalesce(t.paused_ms is null and t.gate = 0 and not t.routed and not t.lanes and not still.paused
@@ -79,12 +81,17 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
       ? `select coalesce(made.id${keyed ? ", r.id" : ""}) as id, made.id is not null as created, made.state, made.group_id = 0 as direct, made.fence, made.version, made.priority,
          ${here ? "made.labels, t.followed" : "false"} as linked, (select yes from bounded) as bounded, ${here ? "null" : "pg_current_xact_id()::text"} as xid
          ${here ? "" : `, case when $15::bigint is not null and made.state = ${runState.ready} then ${notifySql(s, toldOf("made.group_id = 0"))} end as told`}
+         ${keyed ? foundColumn(s, durability, "made.id is null and r.id is not null") : ""}
   from i left join made on made.id = i.id ${keyed ? `left join ${s}.run r on r.task_id = i.task_id and r.key = i.key` : ""}
        ${here ? "left join t on t.id = i.task_id" : ""}
   order by i.place`
       : `select count(*) as made, array_agg(distinct task_id) filter (where state = ${runState.held}) as held, array_agg(distinct task_id) filter (where state = ${runState.paused}) as paused, (select yes from bounded) as bounded, ${earliest("group_id <> 0")} as ready, ${earliest("group_id = 0")} as direct,
          case when $15::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
   }`;
+
+/** SQL: true if this and all other tasks of the statement are relaxed. */
+const allRelaxedSql = (s: string) =>
+  `t.relaxed and not exists (select from ${s}.task x where x.id = any ($10::int[]) and not x.relaxed)`;
 
 /** SQL: additional columns of a run that is inserted as a claim of the session $15. */
 const mine = (s: string) => ({

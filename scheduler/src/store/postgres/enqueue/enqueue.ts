@@ -12,10 +12,12 @@ import { growthOfRuns } from "../growth.ts";
 import { type Query, queryIn, queryOf } from "../query.ts";
 import { runState } from "../states.ts";
 import { park } from "./again.ts";
-import { anyInsertSql, anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
+import { anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
+import { type Durability, durabilityOf, isFirstRelaxed, permitRelaxed } from "./durability.ts";
+import { type Inserts, insertsOf } from "./inserts.ts";
 import { holdKey, standFor } from "./known-keys.ts";
-import { oneInsertSql, oneValues } from "./one-enqueue.ts";
-import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
+import { oneValues } from "./one-enqueue.ts";
+import { type PlainMade, plainValues } from "./plain-enqueue.ts";
 import { endWaiting, hasBegun, standSince } from "./replacing.ts";
 import { RunIds } from "./run-ids.ts";
 
@@ -41,13 +43,7 @@ interface Enqueuing {
   database: Database;
   announcer: Announcer;
   s: string;
-  /**
-   * The SQL texts of the variants of the insert. They are built only once, because pg compares the text of a named statement with
-   * the prepared text at each call, and comparing a string with itself is fast.
-   */
-  inserts: Record<"run-insert" | "run-insert-keyed" | "run-insert-here" | "run-insert-keyed-here", string>;
-  plainInsert: string;
-  oneInsert: string;
+  inserts: Record<Durability, Inserts>;
   runIds: RunIds;
   enqueuedMore: ReturnType<typeof growthOfRuns>;
 }
@@ -69,14 +65,7 @@ export function enqueueStore(
     database,
     announcer,
     s,
-    inserts: {
-      "run-insert": anyInsertSql(s, { keyed: false, here: false }),
-      "run-insert-keyed": anyInsertSql(s, { keyed: true, here: false }),
-      "run-insert-here": anyInsertSql(s, { keyed: false, here: true }),
-      "run-insert-keyed-here": anyInsertSql(s, { keyed: true, here: true }),
-    },
-    plainInsert: plainInsertSql(s),
-    oneInsert: oneInsertSql(s),
+    inserts: insertsOf(s),
     runIds: new RunIds(database),
     enqueuedMore: growthOfRuns(database),
   };
@@ -95,6 +84,7 @@ async function enqueue(
   signal: AbortSignal | undefined,
 ): Promise<Enqueued[]> {
   const { database, s, runIds, enqueuedMore } = enqueuing;
+  if (isFirstRelaxed(database, writes)) await permitRelaxed(database, signal);
   const repeated = ids.length > 0;
   const undrawn = writes.filter(({ runId }) => runId === undefined).length;
   const drawn = undrawn === 0 || repeated ? [] : await runIds.take(undrawn, signal);
@@ -175,7 +165,8 @@ async function enqueueIn(
     if (sinceMs !== undefined)
       write = { ...write, dueMs: Math.min(given.dueMs, sinceMs + (write.maxWaitMs as number)) };
     const { rows } = await client.query(
-      inserts["run-insert-keyed"],
+      // The commit of the caller's transaction decides when the run is on disk.
+      inserts.full.any["run-insert-keyed"],
       anyValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
     );
     const made = rows[0] as unknown as Made;
@@ -235,6 +226,9 @@ async function enqueueReplacing(
   }, signal);
 }
 
+const insertsFor = ({ database, inserts }: Enqueuing, writes: EnqueueWrite[]): Inserts =>
+  inserts[durabilityOf(writes, database.memory.relaxed)];
+
 function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknown[] {
   const traced = writes.flatMap(({ context }, at) => (context === undefined ? [] : [{ context, id: ids[at] }]));
   return [traced.map(({ id }) => id), traced.map(({ context }) => context), Math.round(nowMs)];
@@ -246,15 +240,16 @@ function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknow
  * then no run is inserted
  */
 async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
-  const { database, announcer, inserts, plainInsert, oneInsert } = enqueuing;
+  const { database, announcer } = enqueuing;
   const { ids, writes, nowMs, local } = batch;
+  const { any, plain: plainInsert, one: oneInsert, end } = insertsFor(enqueuing, writes);
   const here = local !== undefined && local.room > 0;
   const earliestMs = earliestOf(writes);
   // With `here`, a worker of this process claims most of these runs, so the statement sends no signal.
   const tells = !here && announcer.carriesOwn(earliestMs, nowMs);
   const plain = here ? null : plainValues(writes, ids, nowMs, tells ? Math.round(earliestMs) : null);
   if (plain) {
-    const [row] = await database.query<PlainMade>("run-insert-plain", plainInsert, plain);
+    const [row] = await database.query<PlainMade>(`run-insert-plain${end}`, plainInsert, plain);
     const of = (state: number) => (row?.state === state ? [writes[0]?.taskId as number] : []);
     if (row?.state === runState.ready && row.made > 0 && !tells)
       announcer.committed(
@@ -265,7 +260,7 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
   }
   const one = here ? oneValues(writes, ids, nowMs, local) : null;
   let carried = false;
-  let rows = one ? await database.query<Made>("run-insert-one-here", oneInsert, one) : [];
+  let rows = one ? await database.query<Made>(`run-insert-one-here${end}`, oneInsert, one) : [];
   if (rows.length === 0) {
     const keyed = writes.some(({ key }) => key !== null);
     carried = tells && ids.length === 1;
@@ -279,7 +274,7 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
     );
     // Large batches use an unnamed statement, because the plan cached for small batches compares every row with every other row.
     const shape = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
-    const [name, text] = [ids.length <= preparedRowsMax ? shape : "", inserts[shape]];
+    const [name, text] = [ids.length <= preparedRowsMax ? `${shape}${end}` : "", any[shape]];
     if (!keyed && !here) {
       const [row] = await database.query<MadeTogether>(name, text, values);
       if (!carried) announcer.committed({ ready: row?.ready ?? Infinity, direct: row?.direct ?? Infinity }, nowMs);
@@ -295,11 +290,12 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
  * ended before this statement. So the check is repeated after the insertion, when the numbers can no longer be used by the earlier try.
  */
 async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
-  const { database, s, inserts } = enqueuing;
+  const { database, s } = enqueuing;
   const { ids, writes, nowMs } = batch;
+  const { any } = insertsFor(enqueuing, writes);
   const rows = await database.transaction(async (client) => {
     const query = queryIn(client);
-    const made = await query<Made>("", inserts["run-insert-keyed"], anyValues(writes, nowMs, ids));
+    const made = await query<Made>("", any["run-insert-keyed"], anyValues(writes, nowMs, ids));
     const ended = await existing(query, s, ids, nowMs, false);
     if (ended.size > 0) throw endedMeanwhile();
     return made;

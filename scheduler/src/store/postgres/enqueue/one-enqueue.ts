@@ -2,6 +2,7 @@ import type { LocalClaims } from "../../../run/claim-store.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 import { unlimitedGroupSql } from "../claims/group-limits.ts";
 import { runState, takesRuns } from "../states.ts";
+import { type Durability, durabilityColumn } from "./durability.ts";
 import { insertRunSql, ofTask } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -12,14 +13,14 @@ import { sourceNumber } from "./sources.ts";
  *
  * $1 task, $2 session, $3 its groups, $4 number, $5 due, $6 now, $7 source, $8 payload, $9 the number if it was drawn ahead
  */
-export const oneInsertSql = (s: string) => `
+export const oneInsertSql = (s: string, durability: Durability) => `
   with still as materialized (
     select version, followed from ${s}.plan
     where task_id = $1 and not paused and exists (select from ${s}.session where id = $2 and ${takesRuns})
     for share skip locked
   ), t as materialized (
     select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, ${ofTask.limit_key} as limit_key,
-           ${ofTask.priority} as priority, t.run_labels, still.followed,
+           ${ofTask.priority} as priority, t.run_labels, still.followed${durabilityColumn(durability)},
            case when t.paused_ms is not null then ${runState.paused} when t.gate > 0 then ${runState.held}
                 when still.version = t.version and not t.routed and not t.lanes and t.group_id = any ($3::int[])
                      and ${unlimitedGroupSql(s, "t.group_id")} then ${runState.claimed}

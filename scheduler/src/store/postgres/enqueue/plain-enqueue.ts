@@ -2,6 +2,7 @@ import type { EnqueueWrite } from "../../../run/run-record.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { numbers } from "../columns.ts";
 import { runState } from "../states.ts";
+import { type Durability, durabilityColumn } from "./durability.ts";
 import { insertRunSql, ofTask } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -21,12 +22,12 @@ const payloadsLengthMax = 4_000_000;
  * $1 numbers, $2 due times relative to now, $3 payloads, $4 now, $5 task, $6 the first number that was drawn ahead, $7 source, $8 the
  * earliest due time if the statement must send the signal, else null
  */
-export const plainInsertSql = (s: string) => `
+export const plainInsertSql = (s: string, durability: Durability) => `
   with bounded as materialized (
     select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $6) as yes
   ), t as materialized (
     select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, ${ofTask.limit_key} as limit_key,
-           ${ofTask.state} as state, ${ofTask.priority} as priority, t.run_labels
+           ${ofTask.state} as state, ${ofTask.priority} as priority, t.run_labels${durabilityColumn(durability)}
     from ${s}.task t where t.id = $5 and t.deleted_ms is null and not (select yes from bounded)
   ), made as (
     ${insertRunSql(s, {

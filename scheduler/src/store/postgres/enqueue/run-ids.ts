@@ -74,13 +74,15 @@ export class RunIds {
   async #draw(count: number): Promise<void> {
     const { schema: s, memory, recovery, clock } = this.#database;
     const before = memory.highs.runId;
-    const [row] = await this.#database.query<{ ids: number[]; whole: boolean; recovery: number }>(
+    const [row] = await this.#database.query<{ ids: number[]; whole: boolean; recovery: number; relaxed: boolean }>(
       "run-ids",
-      `select array_agg(nextval('${s}.run_id')) as ids, ${s}.whole() as whole, (select recovery from ${s}.cluster) as recovery
+      `select array_agg(nextval('${s}.run_id')) as ids, ${s}.whole() as whole, (select recovery from ${s}.cluster) as recovery,
+         (select relaxed from ${s}.cluster) as relaxed
        from generate_series(1, $1)`,
       [count],
     );
     if (!row) throw new Error("an aggregate gave no row");
+    memory.relaxes(row.relaxed);
     recovery?.found(row.whole, row.recovery);
     if (row.whole && (row.ids[0] as number) <= before) await recovery?.wentBack("run numbers were given out again");
     if (recovery && (!row.whole || (row.ids[0] as number) <= before)) {

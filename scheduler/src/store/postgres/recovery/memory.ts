@@ -53,8 +53,9 @@ const bytesOfItem = 250;
 const valuesLookedAt = 50;
 
 /**
- * Remembers the writes that the store has acknowledged to this process: always the highest numbers; and, unless it is known that no standby
- * exists, the last minute's enqueues, claims and verdicts, within `bytesMax`. Entries refer to existing objects; nothing is copied.
+ * Remembers the writes that the store has acknowledged to this process: always the highest numbers; and, while a standby exists that may
+ * lack them or the cluster has relaxed enqueues, the last minute's enqueues, claims and verdicts. Entries refer to existing objects; nothing
+ * is copied.
  *
  * Age is counted from the last acknowledgement and not from now, so that the writes just before an outage are remembered however long the
  * outage lasts.
@@ -65,8 +66,9 @@ export class Memory {
   readonly #limits: MemoryLimits;
   /** Fences of claims that handlers settled in their own transactions, whose commits this process does not see. */
   readonly #settledIn = new Set<number>();
-  /** True once a standby has been seen; undefined while this is unknown. */
-  #standbySeen: boolean | undefined;
+  /** True once a standby has been seen or the cluster has relaxed enqueues; undefined while this is unknown. */
+  #mayBeLost: boolean | undefined;
+  #relaxed = false;
   #kept: Kept[] = [];
   #first = 0;
   #bytes = 0;
@@ -81,15 +83,30 @@ export class Memory {
    * then must be remembered too.
    * @param standby true if a standby is connected. Once true, the state stays true, because a disconnected standby is the one that lacks
    * writes
+   * @param relaxed see `relaxes`
    */
-  standbys(standby: boolean): void {
-    this.#standbySeen = standby || this.#standbySeen === true;
+  standbys(standby: boolean, relaxed = this.#relaxed): void {
+    this.relaxes(relaxed);
+    this.#mayBeLost = standby || this.#mayBeLost === true;
     if (!this.keeping) this.#forget(this.#kept.length - this.#first);
   }
 
-  /** True while writes are remembered, because a standby may lack acknowledged writes or it is unknown whether there is one. */
+  /**
+   * Updates whether the cluster has relaxed enqueues, which a crash of the server may lose. Once it has, writes stay remembered: a store
+   * that went back to before the first such enqueue reports that it has none.
+   */
+  relaxes(relaxed: boolean): void {
+    this.#relaxed = relaxed;
+    if (relaxed) this.#mayBeLost = true;
+  }
+
+  get relaxed(): boolean {
+    return this.#relaxed;
+  }
+
+  /** True while writes are remembered, because the store may lack acknowledged writes or it is unknown whether it may. */
   get keeping(): boolean {
-    return this.#standbySeen !== false;
+    return this.#mayBeLost !== false;
   }
 
   raise(highs: Partial<Highs>): void {

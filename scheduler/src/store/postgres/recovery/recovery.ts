@@ -9,7 +9,7 @@ import { runState, slotOutcome } from "../states.ts";
 import type { Memory, Remembered } from "./memory.ts";
 import { putClaims, putEnqueues, putSessions, type RememberedClaim, type RememberedEnqueue } from "./resubmit.ts";
 import { skipAhead } from "./skip.ts";
-import type { Recovering } from "./standing.ts";
+import { markIntactSql, type Recovering } from "./standing.ts";
 
 export interface RecoveryOptions {
   /** The schema's name: `s` is quoted, `schema` is not. */
@@ -37,6 +37,8 @@ const partSize = 5_000;
 
 /** The row of `cluster`, with the server's present timeline, system id and time. */
 interface Standing {
+  /** False if the server has crashed, so that it may lack relaxed enqueues. */
+  intact: boolean;
   timeline: string | null;
   nowTimeline: string | null;
   systemId: string | null;
@@ -49,9 +51,10 @@ interface Standing {
 
 /**
  * Restores data that the store has acknowledged and now lacks. By the row of `cluster`, the store is in one of these states: *whole*;
- * *back*: the timeline of its log is not the one known to be complete, or a process remembers more than the store has; *recovering*: from
- * the moment at which the first process detects this, until all sessions that were open have reported what they remember or their timeouts
- * have passed. In the last two states the store refuses every write that makes a decision.
+ * *back*: the timeline of its log is not the one known to be complete, a process remembers more than the store has, or the server has
+ * crashed since a relaxed enqueue (migrations/0086-relaxed.ts); *recovering*: from the moment at which the first process detects this,
+ * until all sessions that were open have reported what they remember or their timeouts have passed. In the last two states the store
+ * refuses every write that makes a decision.
  *
  * Each process reports the missing enqueues and claims, then the highest numbers and its sessions. Then it checks whether the recovery is
  * over, which is so after the last process has reported. Verdicts are sent in the usual way after the recovery; until then their runs are
@@ -167,7 +170,7 @@ export class Recovery implements Recovering {
   async #standing(client: SqlClient): Promise<Standing> {
     const { s } = this.#options;
     const { rows } = await client.query(
-      `select timeline, ${s}.log_timeline() as "nowTimeline", system_id as "systemId", ${s}.store_system() as "nowSystemId",
+      `select not relaxed or exists (select from ${s}.intact) as intact, timeline, ${s}.log_timeline() as "nowTimeline", system_id as "systemId", ${s}.store_system() as "nowSystemId",
               recovery, recovering_since_ms as since, recovering_timeline as "recoveringTimeline",
               floor(extract(epoch from clock_timestamp()) * 1000 + clock_shift_ms)::float8 as "nowMs" from ${s}.cluster for update`,
     );
@@ -178,8 +181,8 @@ export class Recovery implements Recovering {
   /** @returns the recovery to take part in; null if there is none, or if it is over and this process need not report */
   async #open(client: SqlClient): Promise<{ number: number; since: number | null } | null> {
     const standing = await this.#standing(client);
-    const { timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
-    const whole = timeline === nowTimeline && (systemId === null || systemId === nowSystemId);
+    const { intact, timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
+    const whole = intact && timeline === nowTimeline && (systemId === null || systemId === nowSystemId);
     if (since === null && whole) {
       const missed = this.#known !== null && recovery !== this.#known && this.#told?.number !== recovery;
       this.#know(recovery);
@@ -199,7 +202,7 @@ export class Recovery implements Recovering {
 
   async #begin(
     client: SqlClient,
-    { recovery, timeline, nowTimeline, nowMs }: Standing,
+    { intact, recovery, timeline, nowTimeline, nowMs }: Standing,
   ): Promise<{ number: number; since: number }> {
     const { s, log } = this.#options;
     // The new number is also above the numbers of recoveries of which the store has lost the record.
@@ -222,9 +225,12 @@ export class Recovery implements Recovering {
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     this.#know(number);
+    const crashed = !intact && timeline === nowTimeline;
     log.warn(
       { recovery: number, timeline, now: nowTimeline },
-      "the store was promoted or restored: work waits until the processes have told what it may lack",
+      crashed
+        ? "the store's server crashed: work waits until the processes have reported the relaxed enqueues that it may lack"
+        : "the store was promoted or restored: work waits until the processes have told what it may lack",
     );
     return { number, since: Math.floor(nowMs) };
   }
@@ -300,6 +306,7 @@ export class Recovery implements Recovering {
     await client.query(
       `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null, recovering_timeline = null`,
     );
+    await client.query(markIntactSql(s));
     const { rows: ended } = await client.query(
       `update ${s}.recovery set ended_ms = $2, missing = $3, waiting = (
          select count(*) from ${s}.run where state = ${runState.ready} and due_ms >= back_to_ms and due_ms < began_ms)
@@ -316,7 +323,7 @@ export class Recovery implements Recovering {
       named: schema,
       before: null,
       after,
-      why: "the store was promoted, restored, or lacked what it had acknowledged",
+      why: "the store crashed, was promoted, restored, or lacked what it had acknowledged",
     });
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     log.warn(

@@ -6,6 +6,7 @@ import type { Database } from "../database.ts";
 import { newestKnown, schemaVersion } from "../migrate.ts";
 import { withDatabase } from "../with-database.ts";
 import { skipAhead } from "./skip.ts";
+import { markIntactSql } from "./standing.ts";
 
 /**
  * How far numbers are moved: above all numbers that may have been drawn after the backup and before the failure. `numbers` covers hours at
@@ -64,6 +65,7 @@ export async function goOnAbove(client: SqlClient, s: string, schema: string, ch
     `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
        recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
   );
+  await client.query(markIntactSql(s));
   await forgetForeignTransactions(client, s);
   const { rows: next } = await client.query(
     `select r.last_value + 1 as "runId", f.last_value + 1 as fence from ${s}.run_id r, ${s}.fence f`,

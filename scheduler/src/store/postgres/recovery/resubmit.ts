@@ -102,7 +102,10 @@ export async function putEnqueues(
   );
   const writes = wanted.map(({ write, runId }, place) => ({ ...write, runId, key: keys[place] ?? null }));
   const numbers = writes.map(({ runId }) => runId);
-  await client.query(anyInsertSql(s, { keyed: true, here: false }), anyValues(writes, oldest.atMs, numbers));
+  await client.query(
+    anyInsertSql(s, { keyed: true, here: false, durability: "full" }),
+    anyValues(writes, oldest.atMs, numbers),
+  );
   return numbers;
 }
 

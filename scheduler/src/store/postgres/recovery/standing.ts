@@ -10,6 +10,8 @@ export interface StandingRow {
   system: string | null;
   /** True if a standby, or another reader of the log, is connected. */
   standby: boolean;
+  /** True if enqueues may be acknowledged before they are on the server's disk, so that a crash of the server may lose them. */
+  relaxed: boolean;
 }
 
 /**
@@ -25,7 +27,15 @@ export const serverOf = ({ timeline, system }: Pick<StandingRow, "timeline" | "s
 /** SQL: the select list for a `StandingRow`. */
 export const standingSql = (s: string) => `
   ${s}.whole() as whole, (select recovery from ${s}.cluster) as recovery, ${s}.log_timeline() as timeline, ${s}.store_system() as system,
-  exists (select from pg_stat_get_wal_senders()) as standby`;
+  exists (select from pg_stat_get_wal_senders()) as standby, (select relaxed from ${s}.cluster) as relaxed`;
+
+/** SQL: the same as the function `whole`, but by the statement's own snapshot. */
+export const wholeSql = (s: string) => `(
+  select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null
+    and (not relaxed or exists (select from ${s}.intact)) from ${s}.cluster)`;
+
+/** SQL: records that the store's data is complete, until the server crashes: see migrations/0086-relaxed.ts. */
+export const markIntactSql = (s: string) => `insert into ${s}.intact default values on conflict do nothing`;
 
 /** The recovery after lost data, as the rest of the store uses it: see recovery.ts. */
 export interface Recovering {

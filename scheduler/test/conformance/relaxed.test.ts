@@ -1,0 +1,257 @@
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { carillon } from "../../src/library/carillon.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
+import { RestorableStore } from "../support/restorable-store.ts";
+import { openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+const hourMs = 3_600_000;
+/** Fewer enqueues than numbers that are drawn at once: a draw waits for the disk, and would put all enqueues before it there too. */
+const few = 20;
+const relaxed = { durability: "relaxed" } as const;
+
+/** The server writes its log only when a commit waits for it, and by itself each 10 s, so that a crash loses what is relaxed. */
+describe("relaxed enqueues and a crash of the server", () => {
+  let server: RestorableStore;
+  let stage: Stage;
+  let task: TaskRecord;
+  const mortals: AbortController[] = [];
+
+  beforeAll(async () => {
+    server = await RestorableStore.start();
+    const client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    await client.query("alter system set wal_writer_delay = '10s'");
+    await client.query("alter system set autovacuum = off");
+    await client.query("select pg_reload_conf()");
+    await client.end();
+  });
+  afterAll(() => server.close());
+  beforeEach(async () => {
+    stage = await openStage({ title: "own", url: server.url, direct: server.url });
+    task = await stage.task("t");
+  });
+  afterEach(async () => {
+    for (const death of mortals.splice(0)) death.abort();
+    await stage.close();
+  });
+
+  /** Opens the store as a process does that dies while the server is down, so that what it remembers is lost. */
+  const mortal = async (): Promise<Store> => {
+    const death = new AbortController();
+    mortals.push(death);
+    return openPostgres({ url: server.url, schema: stage.schema, abandon: death.signal });
+  };
+  const allMortalsDie = async () => {
+    for (const death of mortals.splice(0)) death.abort();
+  };
+  const later = (write = {}) => stage.write(task, { dueMs: stage.nowMs + hourMs, ...write });
+  const enqueueIn = async (store: Store, write = {}) =>
+    (await store.runs.enqueue([later(write)], stage.nowMs))[0] as { runId: number; created: boolean };
+  /** Enqueues runs one after the other, after one that draws their numbers. @returns their numbers */
+  const enqueueFew = async (store: Store, write = {}) => {
+    await enqueueIn(store);
+    const ids: number[] = [];
+    for (let n = 0; n < few; n++) ids.push((await enqueueIn(store, write)).runId);
+    return ids;
+  };
+  const present = async (ids: number[]) =>
+    (await stage.rows<{ id: number }>("select id from $s.run where id = any($1) order by id", [ids])).map(
+      ({ id }) => id,
+    );
+  const recoveries = () =>
+    stage.rows(
+      "select number, ended_ms is not null as over, runs > 0 as put, back_ms from $s.recovery order by number",
+    );
+  /**
+   * Returns true if the commit of what `work` wrote last has waited for the disk. PostgreSQL also writes each page of its log that is full,
+   * so that the log's last page shows whether the commit has waited.
+   */
+  const waitsForDisk = async (work: () => Promise<unknown>): Promise<boolean> => {
+    await work();
+    const text = "select pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() as waited";
+    return (await stage.one<{ waited: boolean }>(text)).waited;
+  };
+
+  /** Kills one process of the server. Resolves when the server has ended all others too, which it then starts again. */
+  const killOneBackend = async () => {
+    const [victim, other] = [
+      new pg.Client({ connectionString: server.url }),
+      new pg.Client({ connectionString: server.url }),
+    ];
+    for (const client of [victim, other]) {
+      client.on("error", () => undefined); // both are ended by the server
+      await client.connect();
+    }
+    const { rows } = await victim.query("select pg_backend_pid() as pid");
+    const ended = new Promise((resolve) => other.once("end", resolve));
+    process.kill(rows[0].pid, "SIGKILL");
+    await ended;
+  };
+
+  it("are put back by the process that enqueued them, each once, under its number", async () => {
+    await stage.session();
+    const ids = await enqueueFew(stage.store, relaxed);
+    await server.crash();
+    const after = await enqueueIn(stage.store);
+    expect(await present([...ids, after.runId])).toEqual([...ids, after.runId]);
+    expect(await recoveries()).toEqual([{ number: 1, over: true, put: true, back_ms: 0 }]);
+    await server.crash();
+    await enqueueIn(stage.store);
+    expect(await present([...ids, after.runId]), "after a second crash").toEqual([...ids, after.runId]);
+    expect(await recoveries()).toHaveLength(2);
+  });
+
+  it("are put back after the crash of a single process of the server, which does not change its start time", async () => {
+    const { log, lines } = recordingLog();
+    const store = await stage.another({ log });
+    const started = "select pg_postmaster_start_time()::text as at";
+    const before = await stage.one(started);
+    const ids = await enqueueFew(store, relaxed);
+    await killOneBackend();
+    await enqueueIn(store);
+    expect(await present(ids)).toEqual(ids);
+    expect(await stage.one(started)).toEqual(before);
+    expect(await recoveries()).toMatchObject([{ over: true, put: true }]);
+    expect(lines.map(({ message }) => message)).toContain(
+      "the store's server crashed: work waits until the processes have reported the relaxed enqueues that it may lack",
+    );
+  });
+
+  it("that are under way as the server crashes make one run each", async () => {
+    const payloads = Array.from({ length: 500 }, (_, n) => n);
+    const enqueued = payloads.map((n) =>
+      enqueueIn(stage.store, { ...relaxed, payload: String(n), key: n % 2 === 0 ? `k${n}` : null }),
+    );
+    await enqueued[100];
+    await server.crash();
+    await Promise.all(enqueued);
+    const rows = await stage.rows<{ n: number }>("select payload::int as n from $s.run order by 1");
+    expect(rows.map(({ n }) => n)).toEqual(payloads);
+  });
+
+  it("are lost if the process dies with the server; full enqueues are not, also where they found a relaxed run", async () => {
+    const [one, two] = [await mortal(), await mortal()];
+    const [full] = await enqueueFew(one);
+    await enqueueIn(two);
+    const found = await enqueueIn(one, { ...relaxed, key: "found" });
+    expect(await enqueueIn(two, { key: "found" }), "acknowledged with the other's run").toEqual({
+      runId: found.runId,
+      created: false,
+    });
+    const both = await enqueueIn(one, { ...relaxed, key: "both" });
+    expect(await enqueueIn(two, { ...relaxed, key: "both" })).toEqual({ runId: both.runId, created: false });
+    const lost = await enqueueIn(one, { ...relaxed, key: "lost" });
+    await server.crash(allMortalsDie);
+    const { runId } = await enqueueIn(stage.store);
+    expect(runId - lost.runId, "numbers jump").toBeGreaterThan(1_000_000);
+    const ids = [full as number, found.runId, both.runId];
+    expect(await present([...ids, lost.runId])).toEqual(ids);
+  });
+
+  it("that a worker of the process has begun keep their claims: the end is accepted, and no fence comes twice", async () => {
+    const session = await stage.session("worker");
+    const claimed: ClaimedRun[] = [];
+    const local = {
+      sessionId: session,
+      groupIds: [task.groupId],
+      untilMs: stage.nowMs,
+      room: 10,
+      made: (runs: ClaimedRun[]) => void claimed.push(...runs),
+      lost: () => undefined,
+    };
+    await enqueueIn(stage.store);
+    for (const write of [relaxed, { ...relaxed, key: "k" }])
+      await stage.store.runs.enqueue([stage.write(task, write)], stage.nowMs, local);
+    expect(claimed).toHaveLength(2);
+    const ids = claimed.map(({ runId }) => runId);
+    await server.crash();
+    expect(await present(ids), "the crash lost the last at least").not.toContain(ids.at(-1));
+    const ends = claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs));
+    expect(await stage.store.claims.settle(session, ends, stage.nowMs)).toEqual(new Set());
+    const ended = await stage.rows("select id from $s.run_history where id = any($1) order by id", [ids]);
+    expect(ended).toEqual(ids.map((id) => ({ id })));
+    await stage.enqueue(task);
+    const [next] = await stage.claim(session, [task]);
+    expect((next as ClaimedRun).fence).toBeGreaterThan(Math.max(...claimed.map(({ fence }) => fence)));
+  });
+
+  it("do not wait for the disk; all others do, and those of a relaxed task that ask for it", async () => {
+    const [fast, swift] = [await stage.task("fast", relaxed), await stage.task("swift", relaxed)];
+    const { store } = stage;
+    const of = (which: TaskRecord, write = {}) => later({ taskId: which.taskId, ...write });
+    const waits = (...writes: ReturnType<typeof later>[]) =>
+      waitsForDisk(() => store.runs.enqueue(writes, stage.nowMs));
+    await store.runs.enqueue([of(task)], stage.nowMs);
+    expect({
+      relaxed: await waits(of(task, relaxed)),
+      keyed: await waits(of(task, { ...relaxed, key: "k" })),
+      "as its task": await waits(of(fast)),
+      "keyed, as its task": await waits(of(fast, { key: "k" })),
+      "of two relaxed tasks": await waits(of(fast), of(swift), of(fast, relaxed)),
+    }).toEqual({
+      relaxed: false,
+      keyed: false,
+      "as its task": false,
+      "keyed, as its task": false,
+      "of two relaxed tasks": false,
+    });
+    expect({
+      full: await waits(of(task)),
+      keyed: await waits(of(task, { key: "l" })),
+      "full, of a relaxed task": await waits(of(fast, { durability: "full" })),
+      "with a full one": await waits(of(task, relaxed), of(task)),
+      "one of a relaxed task with one of another": await waits(of(fast), of(task)),
+      "that replaces": await waitsForDisk(() =>
+        store.runs.enqueueReplacing(of(task, { ...relaxed, key: "l", replaces: true }), stage.nowMs),
+      ),
+    }).toEqual({
+      full: true,
+      keyed: true,
+      "full, of a relaxed task": true,
+      "with a full one": true,
+      "one of a relaxed task with one of another": true,
+      "that replaces": true,
+    });
+  });
+
+  it("are on the disk once their process has closed the store", async () => {
+    const store = await openPostgres({ url: server.url, schema: stage.schema });
+    const ids = await enqueueFew(store, relaxed);
+    expect(await waitsForDisk(() => store.close())).toBe(true);
+    await server.crash();
+    expect(await present(ids)).toEqual(ids);
+  });
+
+  it("are the only ones that a crash makes the processes compare", async () => {
+    const { runId } = await enqueueIn(stage.store);
+    await server.crash();
+    const after = await enqueueIn(stage.store);
+    expect(await present([runId, after.runId])).toEqual([runId, after.runId]);
+    expect(await recoveries()).toEqual([]);
+  });
+
+  it("run once each in a cluster whose task is relaxed", async () => {
+    const tower = carillon({ store: server.url, schema: stage.schema, handleSignals: false, sessionTimeout: "3s" });
+    const began: number[] = [];
+    const work = tower.task("work", relaxed, (_run, n: number) => void began.push(n));
+    await tower.start();
+    try {
+      const payloads = Array.from({ length: 200 }, (_, n) => n);
+      const handles = payloads.map((n) => work.enqueue(n));
+      await handles[0];
+      await server.crash();
+      for (const handle of await Promise.all(handles)) await handle.result({ timeout: "60s" });
+      expect(began.toSorted((a, b) => a - b)).toEqual(payloads);
+      const ended = await stage.rows(
+        "select payload::int as n from $s.run_history where payload is not null order by 1",
+      );
+      expect(ended).toEqual(payloads.map((n) => ({ n })));
+    } finally {
+      await tower.stop();
+    }
+  });
+});
