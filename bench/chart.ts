@@ -38,6 +38,10 @@ const shown: Shown[] = [
     p99_ms: "add → start, one process, p99",
     p50_ms_across: "add → start, two processes, p50",
     p99_ms_across: "add → start, two processes, p99",
+    p50_ms_relaxed: 'add → start, one process, `durability: "relaxed"`, p50',
+    p99_ms_relaxed: 'add → start, one process, `durability: "relaxed"`, p99',
+    p50_ms_across_relaxed: 'add → start, two processes, `durability: "relaxed"`, p50',
+    p99_ms_across_relaxed: 'add → start, two processes, `durability: "relaxed"`, p99',
   }),
   ...figuresOf("timers", "ms late", "less", {
     p50_ms: "5,000 timers over 30 s, p50",

@@ -9,10 +9,14 @@
  * that executes them, and (`_across`) by another process. Both processes read the same monotonic clock. An added run must be on disk before
  * its handler starts, and for `_across` its claim too. So the limit is the commit of one inserted row of a bare table, and for `_across`
  * two commits one after the other, with the same pause before them.
+ *
+ * Carillon is measured a second time (`_relaxed`) with `durability: "relaxed"`: as in BullMQ, whose Redis syncs its file once a second, an
+ * added run is then acknowledged, and its handler starts, before the run is on disk. The claim by another process still is on disk first.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { Arena, variable } from "./contest/arena.ts";
+import type { Order } from "./contest/contender.ts";
 import { contest } from "./contest/contest.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
@@ -29,16 +33,33 @@ await contest({
     { figure: "p50_ms_across", atMost: 1.5 },
     { figure: "p99_ms_across", atMost: 5 },
   ],
-  compared: { p50_ms: "less", p99_ms: "less", p50_ms_across: "less", p99_ms_across: "less" },
+  compared: {
+    p50_ms: "less",
+    p99_ms: "less",
+    p50_ms_across: "less",
+    p99_ms_across: "less",
+    p50_ms_relaxed: "less",
+    p99_ms_relaxed: "less",
+    p50_ms_across_relaxed: "less",
+    p99_ms_across_relaxed: "less",
+  },
   limit: ({ count, pause }) => commits(count, pause),
   async measure(who, { count, pause }) {
-    const local = await latency(who, count, pause, false);
-    return { ...local, ...suffixed(await latency(who, count, pause, true), "_across") };
+    const figures = await bothWays({ who }, count, pause);
+    if (who !== "carillon") return figures;
+    return { ...figures, ...suffixed(await bothWays({ who, durability: "relaxed" }, count, pause), "_relaxed") };
   },
 });
 
-async function latency(who: string, count: number, pauseMs: number, across: boolean): Promise<Figures> {
-  const arena = await Arena.open({ who, profile: "prompt" });
+type Way = Pick<Order, "who" | "durability">;
+
+async function bothWays(way: Way, count: number, pauseMs: number): Promise<Figures> {
+  const local = await latency(way, count, pauseMs, false);
+  return { ...local, ...suffixed(await latency(way, count, pauseMs, true), "_across") };
+}
+
+async function latency(way: Way, count: number, pauseMs: number, across: boolean): Promise<Figures> {
+  const arena = await Arena.open({ ...way, profile: "prompt" });
   try {
     const runs = await arena.enter("runs");
     const adds = across ? await arena.enter("adds") : runs;

@@ -1,6 +1,7 @@
 /**
  * Carillon as a user would run it: default settings, one task without options, one `enqueue` call for each run, and the full run history.
- * The task option `history: "failures"` is set only for comparison with peers that keep no successful runs.
+ * The task option `history: "failures"` is set only for comparison with peers that keep no successful runs, and `durability: "relaxed"` only
+ * for comparison with BullMQ, whose Redis syncs its file once a second.
  */
 import { carillon, cron, every, type ScheduleSpec } from "carillon";
 import { phaseOf } from "./calls.ts";
@@ -23,7 +24,9 @@ export async function open(order: Order): Promise<Contender> {
     for (let task = 0; task < tasks; task++)
       tower.task(`${taskName}-${task}`, { schedule: schedule(task) }, () => handle(task));
   };
-  const task = tower.task<number>(taskName, order.history ? { history: order.history } : {}, (_run, id) => handle(id));
+  const { history, durability } = order;
+  const options = { ...(history && { history }), ...(durability && { durability }) };
+  const task = tower.task<number>(taskName, options, (_run, id) => handle(id));
   // Only a process that adds runs opens the store here. In a process that executes runs, `start` opens it and stores the definitions.
   if (!runs) await tower.open();
   return {

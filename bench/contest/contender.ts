@@ -12,6 +12,8 @@ export interface Order {
   role: "adds" | "runs";
   /** "failures": keep no history of successful runs, if the contender has this option. Default: the contender's own default. */
   history?: "failures";
+  /** "relaxed": what is added is acknowledged before it is on disk, if the contender has this option. Default: the contender's own default. */
+  durability?: "relaxed";
 }
 
 export interface Added {
