@@ -40,7 +40,18 @@ export const touches = [
 ];
 export type Touches = (typeof touches)[number];
 
-const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
+const nouns = [
+  "tasks",
+  "runs",
+  "operations",
+  "calendars",
+  "cluster",
+  "access",
+  "audit",
+  "secrets",
+  "alarms",
+  "feed",
+] as const;
 export type Noun = (typeof nouns)[number];
 
 /** The scopes that can limit a token in addition to its role. */

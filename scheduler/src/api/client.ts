@@ -60,7 +60,9 @@ export function client(options: ClientOptions = {}): Client {
 
 async function ask(options: ClientOptions, shape: RouteShape, given: object, more: CallOptions): Promise<unknown> {
   const response = await send(options, shape, given, more);
-  return response.status === 204 ? undefined : readJson(await wholeText(response, options, more), options);
+  if (response.status === 204) return undefined;
+  const text = await wholeText(response, options, more);
+  return shape.media ? text : readJson(text, options);
 }
 
 /** @throws SERVER_UNREACHABLE if the answer breaks off; the server may or may not have made the change */
@@ -131,7 +133,9 @@ async function send(
       hint: "Leave them out, and give a token.",
     });
   const { path, query, body } = partsOf(shape, given as Record<string, unknown>);
-  const headers: Record<string, string> = { accept: shape.event ? "text/event-stream" : "application/json" };
+  const headers: Record<string, string> = {
+    accept: shape.event ? "text/event-stream" : (shape.media ?? "application/json"),
+  };
   if (token !== undefined) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (idempotencyKey !== undefined && writes(shape)) headers["idempotency-key"] = idempotencyKey;

@@ -73,7 +73,7 @@ export function describeApi(version: string): object {
 }
 
 function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): object {
-  const { noun, summary, policy, params, query, body, answer, event, status, errors, deprecated } = shape;
+  const { noun, summary, policy, params, query, body, answer, media, event, status, errors, deprecated } = shape;
   const needs =
     policy === "anyone"
       ? "Needs no sign-in."
@@ -109,7 +109,7 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
         ...(event
           ? { content: { "text/event-stream": { schema: lifted(event, "output", schemas) } } }
           : answer
-            ? { content: jsonOf(answer, "output", schemas, answered) }
+            ? { content: jsonOf(answer, "output", schemas, answered, media) }
             : {}),
       },
       ...(isConditional(shape)
@@ -222,8 +222,14 @@ function parametersOf(
   }));
 }
 
-const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema, example: unknown) => ({
-  "application/json": { schema: lifted(schema, io, schemas), ...(example === undefined ? {} : { example }) },
+const jsonOf = (
+  schema: z.ZodType,
+  io: "input" | "output",
+  schemas: Schema,
+  example: unknown,
+  media = "application/json",
+) => ({
+  [media]: { schema: lifted(schema, io, schemas), ...(example === undefined ? {} : { example }) },
 });
 
 /**

@@ -93,6 +93,9 @@ export const limits = {
   timelineSlots: 300_000,
   timelineDays: 14,
   timelineTasks: 200,
+  /** The number of days, and of events, of one calendar feed. */
+  feedDays: 90,
+  feedEvents: 2_000,
   /** The number of slots of one backfill; and the number of slots that are visited without yielding to other work. */
   backfillSlots: 10_000_000,
   backfillSlotsAtOnce: 2_000,

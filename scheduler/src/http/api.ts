@@ -7,7 +7,6 @@ import { isKept, type RouteShape, writes } from "../api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../api/contract.ts";
 import { tellDeprecated } from "../api/deprecation.ts";
 import { eventText } from "../api/event-reader.ts";
-import { locationOf } from "../api/location.ts";
 import { describeApi } from "../api/openapi.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
@@ -42,19 +41,20 @@ import { tokenCalls } from "./calls/token-calls.ts";
 import { userCalls } from "./calls/user-calls.ts";
 import { workerKeyCalls } from "./calls/worker-key-calls.ts";
 import { eventCalls } from "./events/event-calls.ts";
-import { hasAlready, ifVersionOf, readGiven, tagOf } from "./given.ts";
+import { ifVersionOf, readGiven } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { tailOf } from "./log-tail.ts";
-import { packed, packFromLength, takesPacked } from "./packed.ts";
 import { quotaCalls } from "./quota-calls.ts";
 import type { Quotas } from "./quotas.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
+import { send, sendText } from "./sent.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
 import { secondFactorCalls } from "./sign-in/second-factor-calls.ts";
 import { SecondFactors } from "./sign-in/second-factors.ts";
 import type { SecurityLog } from "./sign-in/security-log.ts";
 import { Throttle } from "./sign-in/throttle.ts";
+import { checkUrlToken, urlTokenOf } from "./sign-in/url-token.ts";
 import { LiveEvents } from "./streams.ts";
 import { unpack } from "./unpacked.ts";
 import { beatLine } from "./workers/line-beat.ts";
@@ -201,7 +201,7 @@ export class Api {
   /** Checks the caller. @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, SECOND_FACTOR_REQUIRED, ACCESS_DENIED, ORIGIN_REFUSED */
   async admit(
     request: FastifyRequest,
-    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary" | "withoutFactor">,
+    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary" | "withoutFactor" | "tokenInUrl">,
   ): Promise<Shown | null> {
     const { policy } = shape;
     const changes = writes(shape);
@@ -211,7 +211,9 @@ export class Api {
       return null;
     }
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
-    const shown = await this.#shown(request, true);
+    const inUrl = shape.tokenInUrl ? urlTokenOf(request) : undefined;
+    const shown = await this.#shown(request, true, inUrl);
+    if (inUrl !== undefined) checkUrlToken(shown.who, shape.noun);
     if (shown.cookie !== null) checkOrigin(request, changes);
     // Set before the policy is checked, so that the security log can name the caller of a refused request.
     request.shown = { ...shown, reach: noReach };
@@ -224,8 +226,9 @@ export class Api {
     return { ...shown, reach };
   }
 
-  async #shown(request: FastifyRequest, uses: boolean): Promise<Omit<Shown, "reach">> {
+  async #shown(request: FastifyRequest, uses: boolean, inUrl?: string): Promise<Omit<Shown, "reach">> {
     const { authorization } = request.headers;
+    if (inUrl !== undefined) return { ...(await this.#principals.ofToken(inUrl, request.ip)), cookie: null };
     if (authorization !== undefined) {
       const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
       if (token === undefined) throw needed("the Authorization header has no bearer token");
@@ -407,33 +410,6 @@ const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null 
 
 /** Used for a request without an idempotency key: no run ids are reserved. */
 const drawnByNone = { runIds: [], token: "" };
-
-async function send(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  shape: RouteShape,
-  { status, answer, version }: Answered,
-): Promise<FastifyReply> {
-  const location = locationOf(shape, answer);
-  if (location !== null) reply.header("location", location);
-  reply.code(status);
-  if (answer === undefined) return reply.send();
-  // The answer is not validated at run time: its type is checked by the compiler, and tests compare answers with the contract.
-  const text = JSON.stringify(answer);
-  if (version !== null) {
-    const tag = writes(shape) ? `"${version}"` : tagOf(version, text);
-    reply.header("etag", tag);
-    if (!writes(shape) && hasAlready(request.headers["if-none-match"], tag)) return reply.code(304).send();
-  }
-  return sendText(request, reply, text);
-}
-
-async function sendText(request: FastifyRequest, reply: FastifyReply, text: string): Promise<FastifyReply> {
-  reply.header("content-type", "application/json; charset=utf-8");
-  if (text.length < packFromLength || !takesPacked(request)) return reply.send(text);
-  reply.headers({ "content-encoding": "gzip", vary: "accept-encoding" });
-  return reply.send(await packed(text));
-}
 
 /** Returns the key of an Idempotency-Key header. @throws REQUEST_INVALID */
 function keyOf(header: string | string[]): string {

@@ -39,6 +39,7 @@ import { Quotas } from "./quotas.ts";
 import { BreachedPasswords } from "./sign-in/breached-passwords.ts";
 import { makeFirstUser } from "./sign-in/first-user.ts";
 import { SecurityLog } from "./sign-in/security-log.ts";
+import { urlTokenOf } from "./sign-in/url-token.ts";
 import { unpack } from "./unpacked.ts";
 import { type InexactPlaces, inexactItems } from "./workers/inexact-parts.ts";
 import { Keys } from "./workers/keys.ts";
@@ -106,7 +107,7 @@ const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
 const silentMs = 120_000;
 /**
  * Refusals that are recorded in the security log: those caused by the caller's identity or the request's origin. A 401 is
- * recorded only if the request had an Authorization header.
+ * recorded only if the request had a token.
  */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
@@ -228,7 +229,7 @@ export class HttpServer {
       const problem = problemOf(known);
       if (problem.status === 500)
         this.#options.log.error(
-          { error: messageOf(error), path: request.url, request: request.id },
+          { error: messageOf(error), path: request.url.split("?")[0], request: request.id },
           "a request failed by a bug",
         );
       if (isCarillonError(known)) this.#tellRefusal(known.code, request);
@@ -313,9 +314,10 @@ export class HttpServer {
   }
 
   /** Records a refusal in the security log. Wrong passwords are recorded where they are checked, because the user is known there. */
-  #tellRefusal(code: ErrorCode, { headers, id, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
-    // A 401 without an Authorization header is not recorded: it comes from a browser that has not signed in or whose sign-in has ended.
-    const guesses = headers.authorization !== undefined;
+  #tellRefusal(code: ErrorCode, request: FastifyRequest): void {
+    const { headers, id, ip, method, routeOptions, shown, workerKey } = request;
+    // A 401 without a token is not recorded: it comes from a browser that has not signed in or whose sign-in has ended.
+    const guesses = headers.authorization !== undefined || urlTokenOf(request) !== undefined;
     if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses)) return;
     const user = shown ? principalText(shown.who) : workerKey?.name;
     this.#security.refused(code, {

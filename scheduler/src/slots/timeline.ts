@@ -160,7 +160,7 @@ function addSteady(line: Timeline, steady: Steady): void {
 }
 
 /** Returns the number of slots in [atMs, atMs + spanMs), not counting those before `sinceMs`, when the task's pause ends. */
-function firesOf({ everyMs, anchorMs, sinceMs }: Steady, atMs: number, spanMs: number): number {
+export function firesOf({ everyMs, anchorMs, sinceMs }: Steady, atMs: number, spanMs: number): number {
   const fromMs = Math.max(atMs, sinceMs);
   const fires = Math.ceil((atMs + spanMs - anchorMs) / everyMs) - Math.ceil((fromMs - anchorMs) / everyMs);
   return Math.max(0, fires);

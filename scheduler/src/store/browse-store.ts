@@ -103,8 +103,13 @@ export interface WorkerRecord extends Member {
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
-  /** Returns all tasks that match, including named schedules, grouped by when they fire. Removed tasks are left out. */
-  alikeTasks(filter: Pick<TaskBrowse, "group" | "matching" | "namespaces">): Promise<AlikeTasks[]>;
+  /**
+   * Returns all tasks that match, including named schedules, grouped by when they fire. Removed tasks are left out.
+   * @param filter with `labels`: only tasks whose `runLabels` have all of these
+   */
+  alikeTasks(
+    filter: Pick<TaskBrowse, "group" | "matching" | "namespaces"> & Pick<OperationFilter, "labels">,
+  ): Promise<AlikeTasks[]>;
   /** Returns the tasks with the earliest next slots that are not planned yet, in any order; paused tasks are left out. */
   comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
   /** Returns the versions of a task, newest first. @param beforeVersion an exclusive upper bound */

@@ -16,6 +16,7 @@ const without: Partial<Record<RouteId, string>> = {
   followRunEvents: "a stream",
   getTimeline: "a number for each minute of a day at least",
   listFiring: "its times are of the days to come",
+  getCalendarFeed: "a file of the days to come",
 };
 const told = Object.keys(examples) as RouteId[];
 

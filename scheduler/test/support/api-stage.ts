@@ -95,7 +95,7 @@ export class ApiStage extends RemoteStage {
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+    return { status: response.status, headers: response.headers, body: bodyOf(response, text) };
   }
 
   /** A `fetch` that throws if a response, other than a stream of events, does not match the OpenAPI document. */
@@ -103,7 +103,8 @@ export class ApiStage extends RemoteStage {
     const response = await fetch(input, init);
     if (/event-stream/.test(response.headers.get("content-type") ?? "")) return response;
     const text = await response.clone().text();
-    if (text !== "") this.#check(init?.method ?? "GET", new URL(String(input)).pathname, response, JSON.parse(text));
+    if (text !== "")
+      this.#check(init?.method ?? "GET", new URL(String(input)).pathname, response, bodyOf(response, text));
     return response;
   };
 
@@ -132,6 +133,10 @@ export class ApiStage extends RemoteStage {
       throw new Error(`${key}: ${this.#ajv.errorsText(validate.errors)}: ${JSON.stringify(body).slice(0, 2_000)}`);
   }
 }
+
+/** Returns the body of a response: the text itself of a calendar, otherwise what the JSON says; undefined if it is empty. */
+const bodyOf = ({ headers }: Response, text: string) =>
+  text === "" || headers.get("content-type")?.startsWith("text/calendar") ? text || undefined : JSON.parse(text);
 
 /** Returns the path of a route with sample values for its parameters. */
 export const pathOf = (routeId: RouteId): string =>

@@ -33,6 +33,10 @@ export interface RouteShape {
    * refuse a change with If-Match.
    */
   readonly etag?: "gives" | "demands" | "heeds";
+  /** The media type of an answer that is a text; default: the answer is JSON. */
+  readonly media?: "text/calendar";
+  /** True: the query's `token` may identify the caller, for clients that cannot send headers; see url-token.ts. */
+  readonly tokenInUrl?: true;
   /** For a stream of server-sent events: the schema of each event's data. */
   readonly event?: z.ZodType;
   /** True: the answer contains a secret that is not stored, so the answer cannot be repeated for an idempotency key. */

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { id, json, name, route, taskName, time } from "./route.ts";
+import { id, json, name, route, taskName, text, time } from "./route.ts";
+import { runLabel } from "./runs.ts";
 
 const noun = "tasks" as const;
 
@@ -69,6 +70,30 @@ export const timelineRoutes = {
       more: z.int().describe("Tasks beyond those."),
     }),
     errors: [],
+  }),
+  getCalendarFeed: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/timeline/calendar.ics",
+    noun: "feed",
+    policy: "viewer",
+    media: "text/calendar",
+    tokenInUrl: true,
+    summary: "What fires in the days to come, as a calendar (iCalendar, RFC 5545) to subscribe to",
+    query: z.strictObject({
+      ...whose,
+      days: z.int().min(1).max(limits.feedDays).default(30).describe("How many days ahead."),
+      label: runLabel.describe("Only tasks whose runLabels have these labels, each as name:value."),
+      perDay: z
+        .int()
+        .min(1)
+        .max(288)
+        .default(24)
+        .describe("Tasks that fire more often than that in a day, on average, share one event a day."),
+      token: text(200).optional().describe("A token for feed:read alone, from clients that cannot send headers."),
+    }),
+    answer: z.string(),
+    errors: ["OPTION_INVALID"],
   }),
   suggestSpread: route({
     touches: "listed",

@@ -1,16 +1,20 @@
 import type { timelineRoutes } from "../../api/contract/timeline.ts";
 import type { Read } from "../../api/contract.ts";
 import { isoTime } from "../../api/run-json.ts";
+import { labelsOfTexts } from "../../api/run-labels.ts";
 import { type Clock, pause } from "../../base/clock.ts";
 import { limits } from "../../base/limits.ts";
+import type { OperationFilter } from "../../run/operations.ts";
+import { writeIcs } from "../../schedule/ics/written.ts";
 import { compileSchedule } from "../../schedule/schedule.ts";
+import { feedOf } from "../../slots/calendar-feed.ts";
 import { suggestSpread } from "../../slots/spread.ts";
 import { firingIn, foretell, minuteMs, type Timeline } from "../../slots/timeline.ts";
 import type { Store } from "../../store/store.ts";
 import type { TaskChange } from "../../task/task-record.ts";
 import type { Call, Some } from "../call.ts";
 
-type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespace">;
+type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespace"> & Pick<OperationFilter, "labels">;
 
 const dayMinutes = 1_440;
 /**
@@ -41,16 +45,16 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
 
   const build = async (whose: Whose, namespaces: readonly string[] | null, nowMs: number) => {
     const fromMs = Math.floor(nowMs / minuteMs) * minuteMs;
-    const { matching = null, group = null } = whose;
-    const alike = await store.browse.alikeTasks({ matching, group, namespaces });
+    const { matching = null, group = null, labels } = whose;
+    const alike = await store.browse.alikeTasks({ matching, group, namespaces, labels });
     return foretell(alike, fromMs, whose.days * dayMinutes, () => pause(clock, turnMs));
   };
 
   const lineOf = async (whose: Whose, { reach, nowMs }: Call): Promise<Timeline> => {
     if (whose.namespace !== undefined) reach.check(`${whose.namespace}/`);
     const namespaces = whose.namespace === undefined ? reach.namespaces : [whose.namespace];
-    const { days, matching, group } = whose;
-    const key = JSON.stringify([days, matching, group, namespaces]);
+    const { days, matching, group, labels } = whose;
+    const key = JSON.stringify([days, matching, group, namespaces, labels]);
     const there = kept.get(key);
     if (there && there.untilMono > clock.monotonic()) {
       const seen = await there.seen;
@@ -100,6 +104,21 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
         }),
         more: count - firing.length,
       };
+    },
+    async getCalendarFeed({ label = [], perDay, token: _, ...given }, call) {
+      const labels = label.length === 0 ? undefined : labelsOfTexts(label);
+      const line = await lineOf({ ...given, labels }, call);
+      const { clusterId } = await store.sessions.cluster();
+      const { events, cut } = feedOf(line, { perDay, most: limits.feedEvents, clusterId });
+      const { paused, unforeseen, left } = line.counted;
+      const notes = {
+        "X-CARILLON-CUT": cut,
+        "X-CARILLON-PAUSED": paused,
+        "X-CARILLON-UNFORESEEN": unforeseen,
+        "X-CARILLON-LEFT": left,
+      };
+      const name = ["Carillon", given.namespace, given.group, given.matching, ...label].filter(Boolean).join(" ");
+      return writeIcs({ name, stampMs: call.nowMs, refresh: "PT1H", notes, events });
     },
     async suggestSpread({ within, moves: most, ...given }, call) {
       const { moves, ...figures } = suggestSpread(await lineOf(given, call), { within, most });

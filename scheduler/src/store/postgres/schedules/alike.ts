@@ -2,7 +2,7 @@ import type { AlikeTasks } from "../../../slots/alike-tasks.ts";
 import type { TaskStore } from "../../../task/task-store.ts";
 import type { BrowseStore } from "../../browse-store.ts";
 import type { Database } from "../database.ts";
-import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
+import { andTaskLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 
 const readAtOnce = 1_000;
 
@@ -19,7 +19,7 @@ interface Row {
 export async function alikeTasks(
   database: Database,
   tasks: TaskStore,
-  { group, matching, namespaces }: Parameters<BrowseStore["alikeTasks"]>[0],
+  { group, matching, namespaces, labels }: Parameters<BrowseStore["alikeTasks"]>[0],
 ): Promise<AlikeTasks[]> {
   const s = database.schema;
   const filter = {
@@ -34,7 +34,7 @@ export async function alikeTasks(
     const { rows: found } = await client.query(
       `select min(t.id)::int as id, count(*)::int as count, string_agg(t.name, ' ') as names
        from ${s}.task t join ${s}.plan p on p.task_id = t.id
-       where t.deleted_ms is null and t.version > 0 and t.id in (${taskIdsSql(s)})
+       where t.deleted_ms is null and t.version > 0 and t.id in (${taskIdsSql(s)})${andTaskLabelsSql("t", { labels })}
        group by t.definition->'schedule', t.definition->'calendar', t.definition->'blackout', p.zones_version, t.accounted_ms,
          t.paused_ms is null, t.paused_until_ms, case when (t.definition->'schedule'->>'jitterMs')::float8 > 0 then t.id end`,
       taskValues(filter),

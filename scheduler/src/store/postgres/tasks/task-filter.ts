@@ -25,7 +25,13 @@ export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
  * parameter, because most filters have none.
  */
 export const andLabelsSql = (run: string, { labels }: OperationFilter): string =>
-  labels === undefined ? "" : ` and ${run}.labels @> ${pg.escapeLiteral(JSON.stringify(labels))}::jsonb`;
+  labels === undefined ? "" : ` and ${run}.labels @> ${jsonLiteral(labels)}`;
+
+/** SQL: a further condition on a row of a task, which requires the filter's labels of its `runLabels`. */
+export const andTaskLabelsSql = (task: string, { labels }: OperationFilter): string =>
+  labels === undefined ? "" : ` and ${task}.definition->'runLabels' @> ${jsonLiteral(labels)}`;
+
+const jsonLiteral = (value: object): string => `${pg.escapeLiteral(JSON.stringify(value))}::jsonb`;
 
 export const taskValues = ({ task, matching, namespaces, group }: OperationFilter): unknown[] => [
   task ?? null,
