@@ -5,7 +5,7 @@ export type AuditEntry = Answer<"listAudit">["items"][number];
 export type About = NonNullable<Given<"listAudit">["about"]>;
 
 export const abouts: About[] = [
-  ...(["task", "run", "operation", "calendar", "group", "node", "alarm"] as const),
+  ...(["task", "run", "operation", "calendar", "group", "node", "alarm", "hook"] as const),
   ...(["user", "token", "worker-key", "secret", "cluster", "audit"] as const),
 ];
 export const acts = [

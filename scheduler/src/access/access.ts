@@ -18,7 +18,7 @@ export type Policy = "anyone" | "signed-in" | "worker" | Role;
 /**
  * The namespaces that a route concerns. `nothing`: none; the route returns or changes only data of the caller, or data without a namespace.
  * `cluster`: all namespaces, so the role is required in every namespace. `listed`: the answer omits items that the caller may not see.
- * `task`, `calendar`, `group`, `key`, `alarmRule`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of
+ * `task`, `calendar`, `group`, `key`, `alarmRule`, `hook`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of
  * the object whose number is in the path; a caller who may not see the object gets "not found". `body`: the namespaces of the names in the
  * body.
  */
@@ -35,6 +35,7 @@ export const touches = [
     "operation",
     "silence",
     "alarmRule",
+    "hook",
     "body",
   ] as const),
 ];
@@ -51,6 +52,7 @@ const nouns = [
   "secrets",
   "alarms",
   "feed",
+  "hooks",
 ] as const;
 export type Noun = (typeof nouns)[number];
 

@@ -2,20 +2,12 @@ import type { Change } from "../base/change.ts";
 import type { Json } from "../base/json.ts";
 import type { AuditChain, ChainRow } from "./audit-chain.ts";
 
-export type AuditAbout =
-  | "task"
-  | "run"
-  | "operation"
-  | "calendar"
-  | "user"
-  | "token"
-  | "worker-key"
-  | "group"
-  | "node"
-  | "secret"
-  | "alarm"
-  | "cluster"
-  | "audit";
+/** The kinds of objects that entries are about. */
+export const auditAbouts = [
+  ...(["task", "run", "operation", "calendar", "user", "token", "worker-key", "group", "node"] as const),
+  ...(["secret", "alarm", "hook", "cluster", "audit"] as const),
+];
+export type AuditAbout = (typeof auditAbouts)[number];
 
 /**
  * One change, written in the transaction of the change, or one action without a transaction of its own (see `record`). An entry is never

@@ -34,7 +34,7 @@ describe("the contract", () => {
   });
 
   test("declares for each route which namespaces it touches: that of the object in its path, if there is one", () => {
-    const named = ["task", "calendar", "group", "key", "run", "operation", "silence", "alarmRule"];
+    const named = ["task", "calendar", "group", "key", "run", "operation", "silence", "alarmRule", "hook"];
     for (const routeId of routeIds) {
       const { touches: about, params, policy } = shapeOf(routeId);
       const place = Object.keys(params?.shape ?? {}).find((one) => named.includes(one));

@@ -7,6 +7,7 @@ import { bundleRoutes } from "./contract/bundles.ts";
 import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
 import { eventRoutes } from "./contract/events.ts";
+import { hookRoutes } from "./contract/hooks.ts";
 import { operationRoutes } from "./contract/operations.ts";
 import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
@@ -31,6 +32,7 @@ export const routes = {
   ...auditRoutes,
   ...secretRoutes,
   ...alarmRoutes,
+  ...hookRoutes,
 } as const;
 
 export type Routes = typeof routes;

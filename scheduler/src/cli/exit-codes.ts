@@ -39,11 +39,14 @@ const notFound = new Set<ErrorCode>([
   "SIGN_IN_UNKNOWN",
   "SECOND_FACTOR_UNKNOWN",
   "ALARM_UNKNOWN",
+  "HOOK_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",
   "ALARM_RULE_EXISTS",
   "ALARM_RULE_STALE",
+  "HOOK_STALE",
+  "HOOK_REFUSED",
   "PLAN_REFUSED",
   "CONFIRMATION_REFUSED",
   "RUN_STATE",

@@ -5,6 +5,7 @@ import { addAccess } from "./commands/access-commands.ts";
 import { addAudit } from "./commands/audit-commands.ts";
 import { addCluster } from "./commands/cluster-commands.ts";
 import { addFileCommands, addImporters, tellsChanges } from "./commands/file-commands.ts";
+import { addHooks } from "./commands/hook-commands.ts";
 import { addOperations } from "./commands/operation-commands.ts";
 import { type CommandParts, collect, notEmpty } from "./commands/parts.ts";
 import { addProcesses } from "./commands/process-commands.ts";
@@ -169,6 +170,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   addTokens(parts);
   addProfiles(parts);
   addSecrets(parts);
+  addHooks(parts);
   addAudit(parts);
   addSchemaCommands(parts);
   addCluster(parts);

@@ -43,6 +43,8 @@ import { workerKeyCalls } from "./calls/worker-key-calls.ts";
 import { eventCalls } from "./events/event-calls.ts";
 import { ifVersionOf, readGiven } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
+import { hookCalls } from "./hooks/hook-calls.ts";
+import { IncomingHooks } from "./hooks/incoming-hooks.ts";
 import { tailOf } from "./log-tail.ts";
 import { quotaCalls } from "./quota-calls.ts";
 import type { Quotas } from "./quotas.ts";
@@ -102,6 +104,7 @@ export class Api {
   readonly #repeated: Repeated;
   readonly #events: LiveEvents;
   readonly #factors: SecondFactors;
+  readonly #hooks: IncomingHooks;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
   /** The event streams in progress, each with the name of its user. */
@@ -118,6 +121,7 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
     this.#factors = new SecondFactors(store.secondFactors, options);
+    this.#hooks = new IncomingHooks({ ...options, hooks: store.hooks, runs: store.runs, taskIdOf });
     const judged = passwordJudge(store, new Throttle(clock), options.security);
     const signsIn = { principals: this.#principals, factors: this.#factors, judged };
     this.#handlers = {
@@ -141,6 +145,7 @@ export class Api {
       ...tokenCalls(store, this.#principals),
       ...workerKeyCalls(store, options.onKeyRevoked),
       ...auditCalls(store),
+      ...hookCalls(store.hooks, () => this.#hooks.forget()),
     };
   }
 
@@ -162,6 +167,7 @@ export class Api {
         handler: (request, reply) => this.#answer(routeId, shape, request, reply),
       });
     }
+    this.#hooks.register(app);
     const description = JSON.stringify(describeApi(version));
     app.get(openapiPath, { config: { policy: "anyone", touches: "nothing" } }, (request, reply) =>
       sendText(request, reply, description),
@@ -403,7 +409,7 @@ export class Api {
 type Events = AsyncIterable<{ data: unknown; id?: string }>;
 
 const isNamed = (touches: RouteShape["touches"]): boolean =>
-  ["task", "calendar", "group", "key", "alarmRule"].includes(touches);
+  ["task", "calendar", "group", "key", "alarmRule", "hook"].includes(touches);
 
 /** The reach of an unknown caller: no namespace. */
 const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");

@@ -107,7 +107,7 @@ const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
 const silentMs = 120_000;
 /**
  * Refusals that are recorded in the security log: those caused by the caller's identity or the request's origin. A 401 is
- * recorded only if the request had a token.
+ * recorded only if the request had a token, or was one of an incoming webhook.
  */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
@@ -120,6 +120,7 @@ const refusalsTold: ReadonlySet<ErrorCode> = new Set([
     "SECRET_FORBIDDEN",
     "ORIGIN_REFUSED",
     "HOST_REFUSED",
+    "HOOK_REFUSED",
   ] as const),
 ]);
 /** The maximum length of a name in a URL: each character may have four UTF-8 bytes, and each byte is written as %XX. */
@@ -318,7 +319,7 @@ export class HttpServer {
     const { headers, id, ip, method, routeOptions, shown, workerKey } = request;
     // A 401 without a token is not recorded: it comes from a browser that has not signed in or whose sign-in has ended.
     const guesses = headers.authorization !== undefined || urlTokenOf(request) !== undefined;
-    if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses)) return;
+    if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses && code !== "HOOK_REFUSED")) return;
     const user = shown ? principalText(shown.who) : workerKey?.name;
     this.#security.refused(code, {
       address: ip,

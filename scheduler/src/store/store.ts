@@ -1,5 +1,6 @@
 import type { AccessStore } from "../access/access-store.ts";
 import type { AuditStore } from "../access/audit.ts";
+import type { HookStore } from "../access/hooks/hook-store.ts";
 import type { QuotaStore } from "../access/quota-store.ts";
 import type { SecondFactorStore } from "../access/second-factor-store.ts";
 import type { SecretStore } from "../access/secrets/secret-store.ts";
@@ -43,6 +44,7 @@ export interface Store {
   readonly routes: RouteStore;
   readonly flow: FlowStore;
   readonly secrets: SecretStore;
+  readonly hooks: HookStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
   readonly drains: DrainStore;

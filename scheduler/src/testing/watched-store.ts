@@ -14,6 +14,7 @@ const parts = [
     "routes",
     "flow",
     "secrets",
+    "hooks",
     "workers",
     "alarms",
     "applied",

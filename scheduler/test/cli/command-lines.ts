@@ -4,6 +4,7 @@
  */
 
 import { alarmLines } from "./alarm-lines.ts";
+import { hookLines } from "./hook-lines.ts";
 
 /** Commands that are not tested against a server, each with the reason. */
 export const ofNoServer: Readonly<Record<string, string>> = {
@@ -437,6 +438,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "audit export": [""],
   "audit verify": ["{folder}/no-such.jsonl", "", "{folder}/days.ics", "--head 1"],
   ...alarmLines,
+  ...hookLines,
   check: ["", "--task order", "--task no-such"],
   apply: [
     "{folder}/tasks.yaml --plan",

@@ -37,6 +37,10 @@ tasks:
   "rule.yaml":
     "kind: deadline\nby: '05:30'\nzone: Asia/Shanghai\nenabled: false\nscope: { tasks: [nightly] }\nchannels: [ops]\nescalate: { after: 15m, channels: [boss] }\n",
   "wrong-rule.yaml": "kind: deadline\nby: 24:30\nzone: Asia/Shanghai\n",
+  "hook.yaml":
+    "scheme: github\nsecret: mail-password\ntask: { by: 'header:x-github-event', of: { push: nightly } }\npayload: { head: /after }\nkey: /after\n",
+  "wrong-hook.yaml": "scheme: github\nsecret: mail-password\ntask: order\nuniqueFor: never\n",
+  "no-secret.yaml": "scheme: github\nsecret: no-such\ntask: order\n",
   "loose.yaml": "tasks:\n  loose: {}\n",
   "days.ics":
     "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;VALUE=DATE:20301224\r\nSUMMARY:Eve\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
@@ -96,5 +100,6 @@ export async function prepared(stage: ApiStage): Promise<Known> {
     null,
     change,
   );
+  await store.hooks.set("github", { secret: "mail-password", scheme: "github", task: "order" }, change, null);
   return { good, bad, waiting, operation, silence: silenceId, fingerprint: group?.fingerprint ?? "", worker };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRole, type Role } from "../../src/access/access.ts";
+import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import type { Client } from "../../src/api/client.ts";
 import { writes } from "../../src/api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../../src/api/contract.ts";
@@ -14,7 +15,7 @@ let theirs: Client;
 let made = { run: 0, operation: 0, ended: 0, silence: 0, signIn: 0 };
 
 beforeAll(async () => {
-  await stage.open();
+  await stage.open({ secretKeys: makeSecretKey() });
   admin = stage.client();
   stranger = await stage.token("admin", { where: ["theirs"] });
   theirs = stage.clientOf(stranger);
@@ -29,6 +30,8 @@ beforeAll(async () => {
   const { operation } = await admin.beginOperation({ kind: "resume", filter: { task: "ours/settle" } });
   const { silence } = await admin.silenceAlarms({ task: "ours/settle", for: "1h" });
   await admin.createAlarmRule({ name: "ours/failed", kind: "failed", failures: 1 });
+  await admin.setSecret({ secret: "ours-hook", value: "a secret of the hook", tasks: ["ours/settle"] });
+  await admin.setHook({ hook: "ours/hook", secret: "ours-hook", scheme: "github", task: "ours/settle" });
   const [{ id: signIn }] = (await stage.rows(
     `insert into $s.sign_in (hash, user_id, created_ms, expires_ms)
      select 'ours', id, $1::bigint, $1::bigint + 86400000 from $s.user_account where name = 'ours-ann' returning id`,
@@ -73,6 +76,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   createAlarmRule: { name: "ours/other", kind: "ended" },
   setAlarmRule: { kind: "ended" },
   setSecret: { value: "a value of a secret" },
+  setHook: { secret: "ours-hook", scheme: "github", task: "theirs/settle" },
   compareCalendar: { zone: "UTC", weekend: [], holidays: [] },
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },
 };
@@ -90,6 +94,7 @@ type Place =
   | "message"
   | "silence"
   | "alarmRule"
+  | "hook"
   | "secret"
   | "bundle"
   | "task"
@@ -111,6 +116,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   silence: [0, nobody],
   secret: ["ours-token", "ours-none"],
   alarmRule: ["ours/failed", "ours/absent"],
+  hook: ["ours/hook", "ours/absent"],
   bundle: ["ours-files", "ours-none"],
   task: ["ours/settle", "ours/absent"],
   calendar: ["ours/bank", "ours/absent"],

@@ -59,6 +59,7 @@ export const auditEn = {
   "audit.about.node": "nodes",
   "audit.about.secret": "secrets",
   "audit.about.alarm": "alarms",
+  "audit.about.hook": "incoming webhooks",
   "audit.about.cluster": "the cluster",
   "audit.about.audit": "the audit log",
   "audit.one.task": "task",

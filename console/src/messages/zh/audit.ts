@@ -60,6 +60,7 @@ export const auditZh: Record<keyof typeof auditEn, string> = {
   "audit.about.node": "节点",
   "audit.about.secret": "机密",
   "audit.about.alarm": "告警",
+  "audit.about.hook": "入站 Webhook",
   "audit.about.cluster": "集群",
   "audit.about.audit": "审计日志",
   "audit.one.task": "任务",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditAbouts } from "../../access/audit.ts";
 import { id, json, limit, name, page, paged, route, text, time } from "./route.ts";
 
 const noun = "audit" as const;
@@ -18,24 +19,7 @@ export const auditRoutes = {
     summary: "Every change: who, what before and after, why; newest first",
     query: z.strictObject({
       ...paged,
-      about: z
-        .enum([
-          "task",
-          "run",
-          "operation",
-          "calendar",
-          "user",
-          "token",
-          "worker-key",
-          "group",
-          "node",
-          "secret",
-          "alarm",
-          "cluster",
-          "audit",
-        ])
-        .optional()
-        .describe("Only changes of this kind of thing."),
+      about: z.enum(auditAbouts).optional().describe("Only changes of this kind of thing."),
       named: text(200).optional().describe("With `about`: which one."),
       who: name(200).optional().describe("Only changes by this author."),
       act: name(100).optional().describe("The verb, such as edit."),

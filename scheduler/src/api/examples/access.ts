@@ -1,4 +1,5 @@
 import type { Examples } from "./example.ts";
+import { hookExamples } from "./hooks.ts";
 
 export const accessExamples = {
   setSecret: {
@@ -51,6 +52,7 @@ export const accessExamples = {
       next: null,
     },
   },
+  ...hookExamples,
   rewrapSecrets: { given: { reason: "a new key" }, answer: { key: "9edc5d3000a207db", rewrapped: 0, left: 0 } },
   removeSecret: { given: { secret: "bank", reason: "the bank has gone" } },
   createUser: {

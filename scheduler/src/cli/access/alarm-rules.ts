@@ -1,8 +1,6 @@
 import { type RuleContent, ruleObject, ruleText } from "../../alarms/stored-rules.ts";
-import { yamlDocuments } from "../../apply/yaml-documents.ts";
-import { CarillonError } from "../../base/errors.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { textOfFile } from "../files/read-tasks.ts";
+import { yamlObject } from "../files/yaml-object.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
@@ -12,8 +10,6 @@ import type { CommonOptions } from "../store-choice.ts";
 interface ReasonOptions extends CommonOptions {
   reason?: string;
 }
-
-const page = "docs/alarm-rules.md";
 
 export function listRules(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
@@ -101,21 +97,13 @@ export async function setRule(
   options: ReasonOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const content = readRule(file);
+  const content = yamlObject(file, "docs/alarm-rules.md") as RuleContent;
   return withCluster(options, async ({ cluster }) => {
     const rule = await cluster.alarms.setRule(name, content, options.reason ?? "");
     if (terminal.json) terminal.object(ruleObject(rule));
     else terminal.line(`${plain(name)} is at version ${rule.version}: ${plain(ruleText(rule.content))}`);
     return exitCodes.ok;
   });
-}
-
-/** Reads an alarm rule from a YAML file. @throws FILE_INVALID */
-function readRule(file: string): RuleContent {
-  const [read] = yamlDocuments(textOfFile(file, `Give the path of a YAML file; see ${page}.`));
-  if (read && "problem" in read)
-    throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${read.problem}`, { hint: `See ${page}.` });
-  return read?.content as RuleContent;
 }
 
 export function removeRule(name: string, options: ReasonOptions, terminal: Terminal): Promise<ExitCode> {

@@ -168,6 +168,7 @@ const looks: Readonly<Record<string, string>> = {
   alarms: "carillon alarms",
   "alarm-silences": "carillon alarms silences",
   "alarm-rules": "carillon alarms rules list",
+  hooks: "carillon hooks list",
 };
 
 function lookAt({ path, secret }: RouteShape): string {

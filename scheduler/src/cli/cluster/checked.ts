@@ -1,4 +1,5 @@
 import { checkGrants } from "../../access/access.ts";
+import { checkHook, checkHookName } from "../../access/hooks/hook.ts";
 import { checkSecret } from "../../access/secrets/secrets.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
 import { checkRule, checkRuleName } from "../../alarms/stored-rules.ts";
@@ -13,7 +14,7 @@ import { calendarContent } from "../../schedule/calendar.ts";
 import { checkCalendarName } from "../../schedule/slot-rules.ts";
 import { edited } from "../../task/edits.ts";
 import { checkName, checkSecretName } from "../../task/names.ts";
-import type { Cluster, ClusterAccess } from "../nodes/cluster.ts";
+import type { Cluster, ClusterAccess, ClusterHooks } from "../nodes/cluster.ts";
 
 const keyNameLength = 100;
 const userNameLength = 100;
@@ -88,7 +89,7 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
  * whether the command uses a store or a server.
  */
 export function checked(cluster: Cluster): Cluster {
-  const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;
+  const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, hooks, alarms } = cluster;
   return {
     ...cluster,
     tasks: {
@@ -177,6 +178,7 @@ export function checked(cluster: Cluster): Cluster {
         return secrets.remove(name, reason);
       },
     },
+    hooks: checkedHooks(hooks),
     alarms: {
       ...alarms,
       async acknowledge(rule, task, reason) {
@@ -202,6 +204,15 @@ export function checked(cluster: Cluster): Cluster {
         return alarms.removeRule(name, reason);
       },
     },
+  };
+}
+
+function checkedHooks(hooks: ClusterHooks): ClusterHooks {
+  return {
+    ...hooks,
+    find: async (name) => hooks.find(checkHookName(name)),
+    set: async (name, content, reason) => hooks.set(checkHookName(name), checkHook(name, content), reason),
+    remove: async (name, reason) => hooks.remove(checkHookName(name), reason),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { SignIn, Token, User } from "../../access/access-store.ts";
 import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
+import type { Hook, HookContent } from "../../access/hooks/hook.ts";
 import type { AskedToken } from "../../access/new-token.ts";
 import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
@@ -52,6 +53,7 @@ export interface Cluster {
   readonly groups: ClusterGroups;
   readonly access: ClusterAccess;
   readonly secrets: ClusterSecrets;
+  readonly hooks: ClusterHooks;
   readonly alarms: ClusterAlarms;
   readonly drains: ClusterDrains;
   readonly quotas: ClusterQuotas;
@@ -289,6 +291,16 @@ export interface ClusterSecrets {
    * the number left
    */
   rewrap(reason: string): Promise<{ key: string; rewrapped: number; left: number }>;
+}
+
+export interface ClusterHooks {
+  list(): Promise<Hook[]>;
+  /** @throws HOOK_UNKNOWN */
+  find(name: string): Promise<Hook>;
+  /** Stores a new hook, or the next version of the hook with this name. @throws OPTION_INVALID, SECRET_FORBIDDEN */
+  set(name: string, content: HookContent, reason: string): Promise<Hook>;
+  /** @throws HOOK_UNKNOWN */
+  remove(name: string, reason: string): Promise<void>;
 }
 
 export interface ClusterAlarms {

@@ -6,6 +6,7 @@ import type { Store } from "../store.ts";
 import { accessStore } from "./access/access.ts";
 import { auditStore } from "./access/audit.ts";
 import { auditChainStore } from "./access/audit-chain.ts";
+import { hookStore } from "./access/hooks.ts";
 import { quotaStore } from "./access/quotas.ts";
 import { secondFactorStore } from "./access/second-factors.ts";
 import { secretStore } from "./access/secrets.ts";
@@ -143,6 +144,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     routes: routeStore(database),
     flow: flowStore(database),
     secrets: secretStore(database),
+    hooks: hookStore(database),
     history,
     signals: signalStore(database),
     drains: drainStore(database),

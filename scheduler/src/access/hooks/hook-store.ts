@@ -1,0 +1,35 @@
+import type { Change } from "../../base/change.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { defaultNamespace, namespaceOf } from "../../base/namespace.ts";
+import type { Sealed, SecretPlace } from "../secrets/secret-keys.ts";
+import { type Hook, tasksOf } from "./hook.ts";
+
+/** A hook with the secret that verifies its requests; null if there is no such secret, or it is not for the hook's tasks. */
+export type KeyedHook = Hook & { sealed: (Sealed & SecretPlace) | null };
+
+/** The part of the store's port that stores incoming webhooks. Each change adds its audit entry in the same transaction. */
+export interface HookStore {
+  /** Returns up to `limit` hooks after the name `afterName`, ordered by name. @param namespaces null: all */
+  list(afterName: string, namespaces: readonly string[] | null, limit: number): Promise<Hook[]>;
+  /** @throws HOOK_UNKNOWN */
+  find(name: string): Promise<Hook>;
+  /**
+   * Stores a hook, or its next version. @param ifVersion 0: only a new hook; null: any version
+   * @throws HOOK_STALE, SECRET_FORBIDDEN, OPTION_INVALID if there are too many hooks
+   */
+  set(name: string, content: Hook["content"], change: Change, ifVersion: number | null): Promise<Hook>;
+  /** @throws HOOK_UNKNOWN, HOOK_STALE */
+  remove(name: string, change: Change, ifVersion: number | null): Promise<void>;
+  /** Returns all hooks with their secrets. */
+  keyed(): Promise<KeyedHook[]>;
+}
+
+/**
+ * True if a hook may use a secret with these tasks, by the rule that holds for the hook's runs: a secret without tasks is for those of the
+ * namespace `default`, any other for its own tasks.
+ */
+export const isForHook = (content: Pick<Hook["content"], "task">, tasks: readonly string[] | null): boolean =>
+  tasksOf(content).every((task) => tasks?.includes(task) ?? namespaceOf(task) === defaultNamespace);
+
+export const hookUnknown = (name: string): CarillonError =>
+  new CarillonError("HOOK_UNKNOWN", `there is no hook ${name}`, { hint: "See carillon hooks list." });

@@ -1,0 +1,102 @@
+/**
+ * Incoming webhooks: what a hook is, and its validation. A hook enqueues a run for each request that it accepts; see docs/hooks.md. This
+ * file is imported by the API's contract, so it must not import anything that browsers lack.
+ */
+import { z } from "zod";
+import { type Duration, parseDuration } from "../../base/duration.ts";
+import { CarillonError, within } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import { namespaceOf } from "../../base/namespace.ts";
+
+/** How requests are signed: docs/hooks.md has the headers of each scheme. */
+export const hookSchemes = ["github", "stripe", "standard", "bearer"] as const;
+export type HookScheme = (typeof hookSchemes)[number];
+
+const taskName = z.string().min(1).max(limits.taskNameLength);
+const source = z
+  .string()
+  .max(300)
+  .regex(/^(?:(?:\/(?:[^~\0]|~[01])*)?|header:[A-Za-z0-9-]+)$/, "is neither a JSON Pointer nor header:NAME");
+const duration = z.union([z.string().max(300), z.number().min(0)]);
+
+/** The fields of a hook, as users write them. */
+export const hookFields = {
+  secret: z.string().min(1).max(limits.secretNameLength).describe("The name of the stored secret that signs requests."),
+  scheme: z.enum(hookSchemes).describe("How requests are signed."),
+  task: z
+    .union([
+      taskName,
+      z.strictObject({
+        by: source.describe("Where the request has the value that chooses."),
+        of: z.record(z.string().max(200), taskName).describe("The task of each value; others are taken and ignored."),
+      }),
+    ])
+    .describe("The task that is run, or tasks by a value of the request."),
+  payload: z
+    .union([source, z.record(z.string().max(200), source)])
+    .optional()
+    .describe('A part of the body by a JSON Pointer, or an object of such parts. Default "": the whole body.'),
+  key: source
+    .optional()
+    .describe("Where the request has the key. Default by the scheme: the delivery's id; of bearer: no key."),
+  uniqueFor: duration.optional().describe("How long the key stands for its run. Default 3d."),
+  delay: duration.optional().describe("After what time the run is due: a duration, or where the request has one."),
+  tolerance: duration.optional().describe("How old a signed time may be, of stripe and standard. Default 5m."),
+  description: z.string().max(1_000).optional().describe("What the hook is for."),
+  enabled: z.boolean().optional().describe("Default true."),
+};
+const content = z.strictObject(hookFields);
+export type HookContent = z.infer<typeof content>;
+
+export interface Hook {
+  name: string;
+  version: number;
+  content: HookContent;
+  author: string;
+  reason: string;
+  changedMs: number;
+}
+
+const nameShape = /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/;
+
+/** Checks and returns the name of a hook. @throws OPTION_INVALID */
+export function checkHookName(name: string): string {
+  if (name.length <= limits.hookNameLength && nameShape.test(name)) return name;
+  throw wrong("hook", `a hook cannot be called ${JSON.stringify(name.slice(0, limits.hookNameLength))}`);
+}
+
+/** Checks and returns a hook's content. @throws OPTION_INVALID, DURATION_INVALID; the error's path names the wrong part */
+export function checkHook(name: string, given: unknown): HookContent {
+  const read = content.safeParse(given);
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    const path = issue?.path.join(".") ?? "";
+    throw wrong(path, `the hook${path === "" ? "" : `'s ${path}`} ${issue?.message ?? "cannot be read"}`);
+  }
+  for (const task of tasksOf(read.data))
+    if (namespaceOf(task) !== namespaceOf(name))
+      throw wrong("task", `the hook ${name} and its task ${task} are in different namespaces`);
+  for (const part of ["uniqueFor", "tolerance"] as const) readDuration(read.data[part], part);
+  if (!isSource(read.data.delay)) readDuration(read.data.delay, "delay");
+  return read.data;
+}
+
+const readDuration = (given: Duration | undefined, part: string) =>
+  given === undefined ? undefined : within(part, () => parseDuration(given, part, 0));
+
+/** True if a text says where a request has a value, instead of being the value. */
+export const isSource = (text: unknown): text is string => typeof text === "string" && /^(?:\/|header:)/.test(text);
+
+/** Returns all tasks that a hook may run. */
+export const tasksOf = ({ task }: Pick<HookContent, "task">): string[] =>
+  typeof task === "string" ? [task] : [...new Set(Object.values(task.of))];
+
+const wrong = (path: string, what: string) =>
+  new CarillonError("OPTION_INVALID", what, { path, hint: "See docs/hooks.md." });
+
+/** Converts a hook to the form of the API and of the command line's --json. */
+export const hookObject = ({ content, changedMs, ...rest }: Hook) => ({
+  ...rest,
+  ...content,
+  changed: new Date(changedMs).toISOString(),
+});

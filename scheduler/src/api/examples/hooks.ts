@@ -1,0 +1,25 @@
+import type { Examples } from "./example.ts";
+
+const content = {
+  secret: "bank",
+  scheme: "standard" as const,
+  task: { by: "/type", of: { "payment.received": "settle" } },
+  payload: { payment: "/data/id" },
+  delay: "5m",
+  description: "payments of the bank",
+};
+const stored = { author: "admin", reason: "from the bank", changed: "2026-11-30T01:06:00.000Z" };
+
+/** Played while the secret `bank` exists. */
+export const hookExamples = {
+  setHook: {
+    given: { hook: "bank-payments", ...content, reason: "from the bank" },
+    answer: { name: "bank-payments", version: 1, ...content, ...stored },
+  },
+  getHook: {
+    given: { hook: "bank-payments" },
+    answer: { name: "bank-payments", version: 1, ...content, ...stored },
+  },
+  listHooks: { answer: { items: [{ name: "bank-payments", version: 1, ...content, ...stored }], next: null } },
+  removeHook: { given: { hook: "bank-payments", reason: "the bank has gone" }, ifVersion: 1 },
+} satisfies Examples;

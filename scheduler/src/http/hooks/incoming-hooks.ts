@@ -1,0 +1,177 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { HookStore, KeyedHook } from "../../access/hooks/hook-store.ts";
+import { type HookRun, runOf } from "../../access/hooks/mapping.ts";
+import { hookRefused, verifyRequest } from "../../access/hooks/verify.ts";
+import type { SecretKeys } from "../../access/secrets/secret-keys.ts";
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { jsonText, readJson } from "../../base/json.ts";
+import { limits } from "../../base/limits.ts";
+import type { Log } from "../../base/log.ts";
+import { checkEnqueueOptions, readOptions } from "../../run/enqueue-options.ts";
+import { isAlone, keyOverTime } from "../../run/keys/key-over-time.ts";
+import type { RunStore } from "../../run/run-store.ts";
+import type { Enqueuer } from "../../store/enqueuer.ts";
+import type { StoreClock } from "../../store/store-clock.ts";
+import { type EnqueueTracing, traceparentOf } from "../../store/trace-context.ts";
+import type { TaskIdOf } from "../calls/run-calls.ts";
+import type { Quotas } from "../quotas.ts";
+
+export interface IncomingHooksOptions {
+  hooks: HookStore;
+  runs: Pick<RunStore, "enqueueReplacing">;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  secretKeys: SecretKeys;
+  enqueuer: Pick<Enqueuer, "add">;
+  tracing: EnqueueTracing | undefined;
+  taskIdOf: TaskIdOf;
+  quotas: Quotas;
+}
+
+/** How long the hooks are cached, in ms. Requests of strangers therefore cost the store at most one query in this time. */
+const freshMs = 1_000;
+const path = "/v1/hooks/";
+
+/** A hook in the cache, with its secret; or the error with which its secret could not be opened. */
+interface Ready {
+  hook: KeyedHook;
+  secret: string | CarillonError | null;
+}
+
+/** Receives the requests of incoming webhooks, verifies them and enqueues their runs. See docs/hooks.md. */
+export class IncomingHooks {
+  readonly #options: IncomingHooksOptions;
+  #cached: { untilMono: number; hooks: Promise<ReadonlyMap<string, Ready>> } | undefined;
+
+  constructor(options: IncomingHooksOptions) {
+    this.#options = options;
+  }
+
+  /** Called after a hook was changed on this server. A change on another server takes effect here after `freshMs`. */
+  forget(): void {
+    this.#cached = undefined;
+  }
+
+  register(app: FastifyInstance): void {
+    void app.register(async (own) => {
+      // A signature covers the bytes of the body as they were sent, so they are not parsed before they are verified.
+      own.removeAllContentTypeParsers();
+      own.addContentTypeParser("*", { parseAs: "buffer" }, (_, body, done) => done(null, body));
+      // A wildcard, because the / of a name may arrive encoded or not.
+      own.post(
+        `${path}*`,
+        { config: { policy: "anyone", touches: "nothing" }, bodyLimit: limits.requestBytes },
+        async (request, reply) => {
+          const enqueued = await this.#receive(request);
+          return reply.code(enqueued ? 202 : 200).send(enqueued ?? { ignored: true });
+        },
+      );
+    });
+  }
+
+  /** @returns null if the hook has no task for the request @throws HOOK_REFUSED, and the errors of an enqueue */
+  async #receive(request: FastifyRequest): Promise<{ run: number; created: boolean } | null> {
+    const { "*": name } = request.params as { "*": string };
+    const raw = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+    const found = (await this.#hooks()).get(name);
+    const nowMs = this.#options.storeClock.now();
+    const { hook, secret } = found ?? { hook: decoy, secret: null };
+    if (secret instanceof CarillonError) throw secret;
+    // The signature is computed for an unknown hook too, so that the time of the answer does not reveal which hooks exist.
+    verifyRequest(hook.content, secret ?? decoySecret, { headers: request.headers, raw }, nowMs);
+    if (secret === null) throw hookRefused();
+    try {
+      const body: unknown = bodyOf(raw);
+      const run = runOf(hook.content, { headers: request.headers, body });
+      return run && (await this.#enqueue(hook, run, request, nowMs));
+    } catch (error) {
+      // The sender is authentic. The operator of this server may not see what the sender gets, so the log has it too.
+      if (isCarillonError(error))
+        this.#options.log.warn({ hook: name, code: error.code, error: error.message }, "a hook's request was refused");
+      throw error;
+    }
+  }
+
+  async #enqueue(
+    { name, content }: KeyedHook,
+    { task, payload, key, in: delay }: HookRun,
+    request: FastifyRequest,
+    nowMs: number,
+  ) {
+    const { tracing, enqueuer, runs, quotas, taskIdOf } = this.#options;
+    const uniqueFor = key === undefined ? undefined : (content.uniqueFor ?? "3d");
+    const options = { in: delay, key, uniqueFor, labels: { hook: name } };
+    checkEnqueueOptions(options);
+    const write = {
+      taskId: await taskIdOf(task),
+      payload: jsonText(payload, `the payload of task ${task}`),
+      ...readOptions(options, nowMs),
+      key: key ?? null,
+      priority: null,
+      source: "enqueue" as const,
+      ...keyOverTime(options),
+    };
+    await quotas.take(`hook ${name}`, async () => [{ task, payloadBytes: Buffer.byteLength(write.payload ?? "") }]);
+    const traceparent = traceparentOf(request.headers.traceparent);
+    const send = (context: string | undefined) =>
+      isAlone(write) ? runs.enqueueReplacing({ ...write, context }, nowMs) : enqueuer.add({ ...write, context });
+    const { runId, created } = await (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
+    return { run: runId, created };
+  }
+
+  #hooks(): Promise<ReadonlyMap<string, Ready>> {
+    const nowMono = this.#options.clock.monotonic();
+    if (this.#cached && this.#cached.untilMono > nowMono) return this.#cached.hooks;
+    const hooks = this.#options.hooks.keyed().then((all) => new Map(all.map((hook) => [hook.name, this.#ready(hook)])));
+    const cached = { untilMono: nowMono + freshMs, hooks };
+    this.#cached = cached;
+    return hooks.catch((error) => {
+      if (this.#cached === cached) this.#cached = undefined;
+      throw error;
+    });
+  }
+
+  /** Decrypts the hook's secret. */
+  #ready(hook: KeyedHook): Ready {
+    const { content, sealed } = hook;
+    if (content.enabled === false || sealed === null) return { hook, secret: null };
+    try {
+      return { hook, secret: this.#options.secretKeys.open(sealed, sealed) };
+    } catch (error) {
+      this.#options.log.error({ hook: hook.name, error: messageOf(error) }, "the secret of a hook cannot be opened");
+      // Without the name of the secret or of its key, because strangers get this error too.
+      const hint = "The server's log has the details.";
+      return {
+        hook,
+        secret: new CarillonError("SECRET_KEY_MISSING", "this server cannot verify requests now", { hint }),
+      };
+    }
+  }
+}
+
+/** Stands for a hook that does not exist. */
+const decoy: KeyedHook = {
+  name: "",
+  version: 0,
+  author: "",
+  reason: "",
+  changedMs: 0,
+  sealed: null,
+  content: { secret: "", scheme: "github", task: "" },
+};
+const decoySecret = "no hook has this secret";
+
+/** @throws REQUEST_INVALID for a body that is not JSON, PAYLOAD_NOT_JSON for one with numbers that would lose precision */
+function bodyOf(raw: Buffer): unknown {
+  try {
+    return readJson(raw.toString("utf8"), "the body");
+  } catch (cause) {
+    if (isCarillonError(cause)) throw cause;
+    throw new CarillonError("REQUEST_INVALID", "the body is not JSON", {
+      hint: "Let the sender use the content type application/json.",
+      cause,
+    });
+  }
+}
