@@ -190,6 +190,27 @@ describe(`queues under faults on ${serverTitle()}`, () => {
     await queue.close();
   });
 
+  it("without a lock return a failed item also if no permission to create receipts exists", async () => {
+    const owner = await clients.connect();
+    await owner.addAuth("digest", "owner:secret");
+    await zk.create(path);
+    await zk.create(`${path}/queue`);
+    await owner.setAcl(path, creatorAcl);
+    const queue = new Queue(zk, `${path}/queue`);
+    const runs: string[] = [];
+    await queue.put("a");
+    const consumer = await queue.consume(
+      ({ data, attempt }) => {
+        runs.push(`${data} ${attempt}`);
+        if (attempt === 1) throw new Error("no");
+      },
+      { backoffMs: () => 0 },
+    );
+    await until("the item was consumed again", () => runs.includes("a 2"));
+    expect(await namesUnder(owner, path)).toEqual(["queue"]);
+    await consumer.close();
+  });
+
   it("without a lock, return a failed item once if the answer to that is lost, in its old place", async () => {
     const queue = new Queue(proxied, path);
     const runs: string[] = [];

@@ -195,20 +195,23 @@ async function putBack(
 }
 
 /**
- * Creates a node and its receipt in one transaction, so that the node is created once, whatever answers are lost. After `mostLost` lost
- * answers the node is created without a receipt, because the transaction may be larger than the server allows.
+ * Creates a node and its receipt in one transaction, so that the node is created once, whatever answers are lost. The node is created
+ * without a receipt after `mostLost` lost answers, because the transaction may be larger than the server allows, and if this client may not
+ * create receipts.
  * @returns false if the node existed before
  */
 async function createOnce(session: Session, node: CreateOperation, receipt: string): Promise<boolean> {
   let lost = 0;
+  let isAllowed = true;
   const create = async () => {
+    if (!isAllowed || lost >= mostLost) return void (await session.create(node.path, node.data, { acl: node.acl }));
     if (lost > 0) {
       // The server of the new connection may not have received the write yet, which was sent to another server.
       await session.sync(receipt);
       if (await session.exists(receipt)) return;
     }
-    if (lost++ < mostLost) await session.multi([node, { type: "create", path: receipt, ephemeral: true }]);
-    else await session.create(node.path, node.data, { acl: node.acl });
+    lost++;
+    await session.multi([node, { type: "create", path: receipt, ephemeral: true }]);
   };
   for (;;) {
     try {
@@ -216,10 +219,22 @@ async function createOnce(session: Session, node: CreateOperation, receipt: stri
       return true;
     } catch (error) {
       if (isZooKeeperError(error, "NODE_EXISTS") && error.path === node.path) return false;
-      if (!isZooKeeperError(error, "NO_NODE") || error.path !== receipt) throw error;
+      const isOfReceipt = isZooKeeperError(error, "NO_NODE", "NO_AUTH") && error.path === receipt;
+      if (!isAllowed || !isOfReceipt) throw error;
       lost = 0;
-      await createContainers(session, parentOf(receipt), undefined, node.acl);
+      isAllowed = error.code === "NO_NODE" && (await mayCreate(session, parentOf(receipt), node.acl));
     }
+  }
+}
+
+/** Creates the container of receipts. @returns false if this client has no permission to create it */
+async function mayCreate(session: Session, path: string, acl: QueueLayout["acl"]): Promise<boolean> {
+  try {
+    await surely(session, () => createContainers(session, path, undefined, acl));
+    return true;
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_AUTH")) return false;
+    throw error;
   }
 }
 

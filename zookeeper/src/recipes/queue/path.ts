@@ -22,7 +22,10 @@ export interface QueueOptions {
   readonly lockPath?: string;
   /** The path for items that failed too often. Default: the queue's path followed by `-poison`. */
   readonly poisonPath?: string;
-  /** The ACL of the queue's nodes and of its items and locks, if this client creates them. Default: every client has all permissions. */
+  /**
+   * The ACL of the nodes that this client creates: the queue's own, its items and locks, and `<path>-receipts`, where a consumer without
+   * `lockPath` notes for a moment that it has put an item back. Default: every client has all permissions.
+   */
   readonly acl?: readonly Acl[];
 }
 
