@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { client } from "../../api/client.ts";
 import { servicePlace } from "../../cluster/witness.ts";
 import { lookAtCoordination } from "../../coordination/open.ts";
+import { parseRedisUrl } from "../../coordination/redis/address.ts";
 import { serviceAddress } from "../../coordination/service-address.ts";
 import { workerSettingsOf } from "../../settings/remote-worker.ts";
 import { type CarillonOptions, settingsOf } from "../../settings/settings.ts";
@@ -36,6 +37,7 @@ const readers: Record<string, (userinfo: string) => unknown> = {
   "store of several hosts": (me) => option({ store: `postgres://${me}@a.example:1,b.example:2/app` })(),
   listenUrl: (me) => option({ listenUrl: `postgres://${me}@db.example/app` })(),
   Redis: (me) => lookAtCoordination(`redis://${me}@h.invalid:0/x`),
+  "Redis in the log": (me) => parseRedisUrl(`redis://${me}@h`).text,
   "Redis of TLS": (me) => option({ coordination: `redis://${me}@h.example` })(),
   "Redis with a sentinel's password": () => servicePlace("redis+sentinel://h/m?sentinelPassword=a@canary"),
   "Redis with an option too many": () => lookAtCoordination("redis://h?sentinelPassword=a&canary"),

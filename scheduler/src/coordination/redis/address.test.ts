@@ -8,6 +8,7 @@ describe("Redis URLs", () => {
     ["rediss://[::1]:7000/3", { hosts: [{ host: "::1", port: 7000 }], tls: true, database: 3, username: undefined }],
     ["redis://:p%40ss@h?prefix=two", { password: "p@ss", username: undefined, prefix: "two", text: "redis://h" }],
     ["redis://anna:a:b@h", { username: "anna", password: "a:b" }],
+    ["redis://u:p@ss@h:1/2", { username: "u", password: "p@ss", database: 2, text: "redis://h:1/2" }],
     ["redis+sentinel://s/main?sentinelPassword=p@s", { sentinelPassword: "p@s", text: "redis+sentinel://s/main" }],
     [
       "redis+sentinel://u:p@a:1,b/main/2?sentinelPassword=s",

@@ -26,7 +26,7 @@ export interface RedisAddress {
 const shapes =
   "redis://[user:password@]host[:port][/database], redis+sentinel://host[:port],host/master[/database] or " +
   "redis+cluster://host[:port],host; rediss… for TLS; ?prefix=… and ?sentinelPassword=… as options";
-const shape = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/;
+const shape = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/;
 const hostAndPort = /^(\[[\da-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i;
 const prefixShape = /^[\w.:/-]{1,100}$/;
 /** Matches prefixes that are refused, because their keys could collide with the locks of another prefix. */
