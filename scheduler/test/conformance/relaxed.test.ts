@@ -3,10 +3,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { carillon } from "../../src/library/carillon.ts";
 import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { goOnAbove } from "../../src/store/postgres/recovery/restored.ts";
+import { withDatabase } from "../../src/store/postgres/with-database.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { RestorableStore } from "../support/restorable-store.ts";
-import { openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+import { change, openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 /** Fewer enqueues than numbers that are drawn at once: a draw waits for the disk, and would put all enqueues before it there too. */
@@ -224,6 +226,32 @@ describe("relaxed enqueues and a crash of the server", () => {
     expect(await waitsForDisk(() => store.close())).toBe(true);
     await server.crash();
     expect(await present(ids)).toEqual(ids);
+  });
+
+  it("are reported as perhaps not on the disk if their process stops while the server is down", async () => {
+    const { log, lines } = recordingLog();
+    const store = await openPostgres({ url: server.url, schema: stage.schema, log });
+    await enqueueIn(store, relaxed);
+    await server.crash(() => store.close());
+    expect(lines).toContainEqual({
+      level: "warn",
+      message:
+        "this process stops without an answer of the store: relaxed enqueues of the last moments may not be on its disk",
+      fields: { error: expect.stringContaining("cannot be reached") },
+    });
+  });
+
+  it("make `carillon restored` no less final: the restored store is whole", async () => {
+    await enqueueIn(stage.store, relaxed);
+    await server.backUp();
+    await server.restore();
+    const isWhole = async () => (await stage.one<{ whole: boolean }>("select $s.whole() as whole")).whole;
+    expect(await isWhole()).toBe(false);
+    await withDatabase({ url: server.url, schema: stage.schema }, (database) =>
+      database.transaction((client) => goOnAbove(client, database.schema, stage.schema, change(stage.nowMs))),
+    );
+    expect(await isWhole()).toBe(true);
+    expect(await enqueueIn(stage.store)).toMatchObject({ created: true });
   });
 
   it("are the only ones that a crash makes the processes compare", async () => {
