@@ -61,6 +61,7 @@ export const errorCodes = {
   HOOK_STALE: "The incoming webhook was changed by someone else since it was read.",
   HOOK_REFUSED: "There is no such incoming webhook, or the request is not signed by its secret.",
   MAIL_FAILED: "The mail server did not take a mail.",
+  SYSLOG_FAILED: "The syslog server could not be reached, or closed the connection before it had read everything.",
   CRONTAB_INVALID: "A line of the crontab cannot be imported.",
   FILE_INVALID: "The file cannot be read, or does not export what is needed.",
   ENQUEUE_TIMEOUT: "The store did not answer an enqueue in time.",

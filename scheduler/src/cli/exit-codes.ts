@@ -47,6 +47,7 @@ const failed = new Set<ErrorCode>([
   "ALARM_RULE_STALE",
   "HOOK_STALE",
   "HOOK_REFUSED",
+  "SYSLOG_FAILED",
   "PLAN_REFUSED",
   "CONFIRMATION_REFUSED",
   "RUN_STATE",

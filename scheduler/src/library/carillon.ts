@@ -404,7 +404,7 @@ export class Carillon {
     started.reconciler = new Reconciler({ ...shared, onChanged: following(started) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
-    await sendEvents(settings.webhooks, { on: this.on, clock: this.#clock, store });
+    await sendEvents(settings.webhooks, { events: this.events, clock: this.#clock, store });
     // Tasks are stored after the engine and worker have started, so that a slot that is due meanwhile is planned and run.
     await this.#register();
     await tellAlarmPlaces(store, settings, this.#log);

@@ -1,12 +1,18 @@
-/** The option `webhooks`: receivers of the events of runs. See docs/webhooks.md. */
+/** The option `webhooks`: receivers of the events of runs, and of the audit log. See docs/webhooks.md and docs/audit-stream.md. */
+import { type AuditAbout, auditAbouts } from "../access/audit.ts";
 import { CarillonError } from "../base/errors.ts";
 import { checkNames, meant } from "../base/nearest.ts";
 import { type EventType, eventTypes } from "../store/event-store.ts";
 import { httpUrl } from "./alarms/channels.ts";
 
 export interface EventWebhookOptions {
-  /** The URL to which each event is posted. */
+  /** The URL to which each event is posted; with `audit` also syslog+tls://HOST:PORT, syslog+tcp:// or syslog+udp://. */
   url: string;
+  /**
+   * The receiver gets rows of the audit log instead of the events of runs. True: all rows; a list: those about these kinds of objects, such
+   * as ["task", "calendar"] for changes of definitions.
+   */
+  audit?: boolean | AuditAbout[];
   /** The secret with which requests are signed. */
   secret?: string;
   /** Only events of these types; default: all. */
@@ -19,7 +25,26 @@ export interface EventWebhookOptions {
   allow?: string[];
 }
 
-const names = ["url", "secret", "types", "task", "namespace", "allow"];
+const names = ["url", "secret", "types", "task", "namespace", "allow", "audit"];
+/** The options that a receiver of the audit log cannot have, and those that a syslog server cannot have either. */
+const notOfAudit = ["types", "task", "namespace"];
+const notOfSyslog = ["secret", "allow"];
+
+export const isSyslog = (url: string): boolean => /^syslog\+(?:tls|tcp|udp):\/\//.test(url);
+
+function checkAudit(where: string, { url, audit, ...one }: EventWebhookOptions): void {
+  if (typeof (audit ?? false) !== "boolean" && !(Array.isArray(audit) && audit.length > 0))
+    throw wrong(`${where}.audit`, "must be true, false or a list of kinds of objects");
+  const unknown = Array.isArray(audit) ? audit.find((kind) => !auditAbouts.includes(kind)) : undefined;
+  if (unknown !== undefined)
+    throw wrong(`${where}.audit`, `knows no ${JSON.stringify(unknown)}${meant(String(unknown), auditAbouts)}`);
+  const syslog = typeof url === "string" && isSyslog(url);
+  if (syslog && !audit)
+    throw wrong(`${where}.url`, "is of a syslog server, which gets only the audit log: add audit: true");
+  const unfit = [...(audit ? notOfAudit : []), ...(syslog ? notOfSyslog : [])].find((part) => part in one);
+  if (unfit !== undefined)
+    throw wrong(`${where}.${unfit}`, `cannot be given for ${syslog ? "a syslog server" : "the audit log"}`);
+}
 
 /** Validates the options. @throws OPTION_INVALID with the option's path */
 export function checkEventWebhooks(
@@ -31,7 +56,8 @@ export function checkEventWebhooks(
     if (typeof one !== "object" || one === null) throw wrong(where, "must be an object");
     checkNames(where, one, names, where);
     const { url, secret, types = [], task, namespace, allow = [] } = one;
-    const noUrl = httpUrl(url);
+    checkAudit(where, one);
+    const noUrl = isSyslog(url) ? (isHost(url) ? undefined : "syslog+tls://HOST:PORT") : httpUrl(url);
     if (noUrl !== undefined) throw wrong(`${where}.url`, `must be ${noUrl}`);
     if (!Array.isArray(types) || (one.types !== undefined && types.length === 0))
       throw wrong(`${where}.types`, "must be a list of types of events");
@@ -45,6 +71,10 @@ export function checkEventWebhooks(
   }
   return options;
 }
+
+/** True if the URL consists of a scheme, a host and perhaps a port. */
+const isHost = (url: string): boolean =>
+  URL.canParse(url) && /^[^/]+\/\/(?:[^/@:?#[\]]+|\[[\d:a-f.]+\])(?::\d{1,5})?\/?$/i.test(url);
 
 const wrong = (path: string, what: string) =>
   new CarillonError("OPTION_INVALID", `${path} ${what}`, { hint: "See docs/webhooks.md.", path });

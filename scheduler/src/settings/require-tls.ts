@@ -19,6 +19,8 @@ interface Plain {
   hosts: string[];
 }
 
+const plainProtocols = new Set(["http:", "syslog+tcp:", "syslog+udp:"]);
+
 /** Returns the options, apart from those of the store, that lead to a service of another machine without TLS. */
 function plainServices({ coordination, webhooks = {} }: Reached, alarms: AlarmSettings | null): Plain[] {
   const found: Plain[] = [];
@@ -26,20 +28,20 @@ function plainServices({ coordination, webhooks = {} }: Reached, alarms: AlarmSe
     const others = hosts.filter((host) => !isThisMachine(host));
     if (others.length > 0) found.push({ path, hosts: others });
   };
-  const addHttp = (path: string, { protocol, hostname }: URL) => {
-    if (protocol === "http:") add(path, [hostname]);
+  const addPlain = (path: string, { protocol, hostname }: URL) => {
+    if (plainProtocols.has(protocol)) add(path, [hostname]);
   };
   if (coordination !== undefined && !/^(?:rediss(?:\+\w+)?|zookeepers):/.test(coordination))
     add("coordination", hostsOf(withoutCredentials(coordination)));
-  if (alarms?.ping) addHttp("alarms.ping.url", new URL(alarms.ping.url));
-  for (const [name, { url }] of Object.entries(webhooks)) addHttp(`webhooks.${name}`, new URL(url));
+  if (alarms?.ping) addPlain("alarms.ping.url", new URL(alarms.ping.url));
+  for (const [name, { url }] of Object.entries(webhooks)) addPlain(`webhooks.${name}`, new URL(url));
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
     const path = `alarms.channels.${name}`;
     const mail = asKind(channel, "mail");
     const url = mail ? new URL(mail.smtp) : postsTo(channel);
     if (url === null) continue;
     // A mail channel with a password requires STARTTLS by default, so its mail server does not count as unencrypted.
-    if (!mail) addHttp(path, url);
+    if (!mail) addPlain(path, url);
     else if (url.protocol === "smtp:" && !(mail.requireTls ?? url.password !== "")) add(path, [url.hostname]);
   }
   return found;
@@ -67,7 +69,7 @@ export function checkTls(
 }
 
 const advice =
-  "Give a URL with TLS: rediss:, zookeepers:, https: or smtps:, or requireTls: true for a mail channel. With requireTls: true in the settings, a process refuses to start without TLS.";
+  "Give a URL with TLS: rediss:, zookeepers:, https:, syslog+tls: or smtps:, or requireTls: true for a mail channel. With requireTls: true in the settings, a process refuses to start without TLS.";
 
 /** Logs a warning for each service of another machine that is reached without TLS; the store is warned of when it is opened. */
 export function warnOfPlainServices(reached: Reached, alarms: AlarmSettings | null, log: Log): void {

@@ -171,7 +171,7 @@ export interface CarillonOptions {
   metrics?: boolean;
   /** The receivers of alarms; see docs/alarms.md. Default: no receivers; only the alarm rules in the store are evaluated. */
   alarms?: AlarmOptions;
-  /** The receivers of the events of runs, by name; see docs/webhooks.md. */
+  /** The receivers of the events of runs and of the audit log, by name; see docs/webhooks.md. */
   webhooks?: Record<string, EventWebhookOptions>;
   /**
    * The password of the first user, `admin`, or "file:PATH". It is used only while there are no users. Default: a random password, which is

@@ -57,9 +57,14 @@ export interface EventPage {
  * The position of a named consumer. `epoch` increases each time a process begins to serve the consumer; a process with an older epoch
  * cannot change the position any more.
  */
-export interface ConsumerPlace {
+export interface ConsumerPlace<Place = EventPlace> {
   epoch: number;
-  place: EventPlace;
+  place: Place;
+}
+
+/** The position in the audit log: the number of the last row of the chain that was sent. */
+export interface AuditPlace {
+  seq: number;
 }
 
 /** Events of runs. The statements that end or retry runs record them, if a process has requested their type. */
@@ -77,17 +82,17 @@ export interface EventStore {
   ): Promise<{ place: EventPlace; whole: boolean }>;
   read(after: EventPlace, match: EventMatch, limit: number, nowMs: number): Promise<EventPage>;
   /** Creates the consumer if it does not exist. In both cases it is not deleted before `untilMs`. Can be repeated. */
-  enrol(name: string, place: EventPlace, untilMs: number): Promise<void>;
+  enrol(name: string, place: EventPlace | AuditPlace, untilMs: number): Promise<void>;
   /**
    * Begins to serve a consumer and increases its epoch. A repeated call increases the epoch again.
    * @returns null if there is no consumer with this name
    */
-  serve(name: string): Promise<ConsumerPlace | null>;
+  serve<Place = EventPlace>(name: string): Promise<ConsumerPlace<Place> | null>;
   /**
    * Stores the consumer's new position. Can be repeated.
    * @returns false if another process serves the consumer now, or if it was deleted
    */
-  move(name: string, epoch: number, place: EventPlace, untilMs: number): Promise<boolean>;
+  move(name: string, epoch: number, place: EventPlace | AuditPlace, untilMs: number): Promise<boolean>;
   /**
    * Like `move`, but in one transaction together with the caller's work. If the response is lost, `serve` shows whether the transaction was
    * committed.

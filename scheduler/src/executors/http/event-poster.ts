@@ -6,6 +6,9 @@ import { caller } from "./notice.ts";
 import { signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve } from "./target.ts";
 
+/** The time in ms within which a receiver must respond to one request. */
+export const patienceMs = 30_000;
+
 /**
  * Checks the address lists of all event webhooks when the process starts, so that later posts cannot fail on them.
  * @throws OPTION_INVALID

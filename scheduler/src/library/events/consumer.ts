@@ -4,7 +4,7 @@ import { isCarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Lock } from "../../cluster/locks.ts";
 import { type EventFilter, eventsPerRead, isMatch, pollMs, tasksOf } from "../../store/event-feed.ts";
-import type { ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../store/event-store.ts";
+import type { AuditPlace, ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../store/event-store.ts";
 import type { Codecs } from "../payloads/codecs.ts";
 import { type AnyHandler, eventOf } from "./event.ts";
 
@@ -27,18 +27,20 @@ export interface ConsumerOf {
 }
 
 /**
- * Delivers events to a named consumer until the signal aborts or the consumer is deleted: waits for the consumer's lock,
- * continues from its stored cursor, and advances the cursor after the handler has returned. A process that has lost the lock
- * cannot advance the cursor any more. Never rejects.
+ * Serves a named consumer until the signal aborts or the consumer is deleted: waits for the consumer's lock, and lets `serve` continue from
+ * its stored position. A process that has lost the lock cannot advance the position any more. Never rejects.
  */
-export async function consume(consumer: ConsumerOf, signal: AbortSignal): Promise<void> {
-  const { name, lock, events, clock, log } = consumer;
+export async function consume<Place extends EventPlace | AuditPlace>(
+  { name, lock, events, clock, log }: Pick<ConsumerOf, "name" | "lock" | "events" | "clock" | "log">,
+  serve: (served: ConsumerPlace<Place>, over: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       const held = await lock.acquire({ signal });
       try {
-        const served = await events.serve(name);
-        if (served) await serve(consumer, served, AbortSignal.any([signal, held.signal]));
+        const served = await events.serve<Place>(name);
+        if (served) await serve(served, AbortSignal.any([signal, held.signal]));
         else return log.warn({ consumer: name }, "this consumer of events was forgotten");
       } finally {
         await held.release();
@@ -53,7 +55,12 @@ export async function consume(consumer: ConsumerOf, signal: AbortSignal): Promis
   }
 }
 
-async function serve(consumer: ConsumerOf, { epoch, place: from }: ConsumerPlace, over: AbortSignal): Promise<void> {
+/** Delivers events to a consumer from its stored cursor on, and advances the cursor after the handler has returned. */
+export async function serveEvents(
+  consumer: ConsumerOf,
+  { epoch, place: from }: ConsumerPlace,
+  over: AbortSignal,
+): Promise<void> {
   const { filter, events, clock, now, log, name } = consumer;
   let keptMono = 0;
   const keep = async (place: EventPlace) => {
@@ -102,7 +109,7 @@ async function handled(
     } catch (error) {
       if (!failure) throw error;
       if (over.aborted) break;
-      const pauseMs = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
+      const pauseMs = pauseAfterMs(attempt);
       const fields = { consumer: name, run: event.runId, type: event.type, attempt, error: messageOf(error) };
       log.warn({ ...fields, againInMs: pauseMs }, "a consumer of events threw; it gets the event again");
       await pause(clock, pauseMs, over);
@@ -111,8 +118,11 @@ async function handled(
   return false;
 }
 
+/** Returns the pause in ms after a failed attempt to deliver, counted from 1. */
+export const pauseAfterMs = (attempt: number): number => Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
+
 /** Retries `move` while the store is unreachable. The handler has already returned, so a lost cursor would deliver the event twice. */
-async function moved(move: () => Promise<boolean>, clock: Clock, over: AbortSignal): Promise<boolean> {
+export async function moved(move: () => Promise<boolean>, clock: Clock, over: AbortSignal): Promise<boolean> {
   for (;;) {
     try {
       return await move();

@@ -5,10 +5,18 @@ import { checkNames, meant } from "../../base/nearest.ts";
 import type { Lock } from "../../cluster/locks.ts";
 import { checkLockName } from "../../cluster/locks.ts";
 import { type EventFeed, type EventFilter, feedOf } from "../../store/event-feed.ts";
-import { type EventType, eventTypes, placeOfCursor, type StoredEvent } from "../../store/event-store.ts";
+import {
+  type AuditPlace,
+  type EventPlace,
+  type EventType,
+  eventTypes,
+  placeOfCursor,
+  type StoredEvent,
+} from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { Codecs } from "../payloads/codecs.ts";
-import { consume, consumerKeptMs } from "./consumer.ts";
+import { auditKeptMs, serveAudit, type TakeRows } from "./audit-stream.ts";
+import { consume, consumerKeptMs, serveEvents } from "./consumer.ts";
 import {
   type AnyHandler,
   type ClusterEvent,
@@ -63,9 +71,10 @@ export class Events {
       await events.want(filter.types, now() + consumerKeptMs, null, now());
       await events.enrol(name, from, now() + consumerKeptMs);
       const lock = this.#parts.lock(`carillon/events/${name}`);
+      const consumer = { name, filter, tx, handler, events, lock, clock, now, log, codecs };
       return this.#listens(
         ending,
-        consume({ name, filter, tx, handler, events, lock, clock, now, log, codecs }, signal),
+        consume<EventPlace>(consumer, (served, over) => serveEvents(consumer, served, over), signal),
       );
     }
     const each = async () => {
@@ -83,6 +92,24 @@ export class Events {
     const from = await feed.open(filter, place);
     const { codecs } = this.#parts;
     for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event, codecs);
+  }
+
+  /**
+   * @internal Sends the audit log to a receiver. One process of the cluster at a time sends to each name, and the store holds the position;
+   * a new name begins with the oldest row.
+   */
+  async sendAudit(name: string, receiver: TakeRows): Promise<EventListening> {
+    const { clock, now, log } = this.#parts;
+    const { store } = await this.#parts.open();
+    const { events, audit } = store;
+    await events.enrol(name, { seq: 0 }, now() + auditKeptMs);
+    const lock = this.#parts.lock(`carillon/events/${name}`);
+    const ending = new AbortController();
+    const of = { name, events, audit, lock, clock, now, log, receiver };
+    return this.#listens(
+      ending,
+      consume<AuditPlace>(of, (served, over) => serveAudit(of, served, over), this.#signal(ending.signal)),
+    );
   }
 
   /**

@@ -1,14 +1,12 @@
-/** Posts events of runs to the receivers in the option `webhooks`, as CloudEvents 1.0. */
+/** Sends events of runs and rows of the audit log to the receivers in the option `webhooks`, as CloudEvents 1.0. */
 import { isoTime } from "../../api/run-json.ts";
 import { type Clock, limitedTo } from "../../base/clock.ts";
-import { eventPoster } from "../../executors/http/event-poster.ts";
+import { eventPoster, patienceMs } from "../../executors/http/event-poster.ts";
 import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
 import { eventTypes } from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
-import type { ClusterEvent, OnEvent } from "./event.ts";
-
-/** The time in ms within which a receiver must respond to one event. */
-const patienceMs = 30_000;
+import type { ClusterEvent } from "./event.ts";
+import type { Events } from "./events.ts";
 
 /** Returns the event's id. An attempt of a run has at most one event of each type, so the id is the same each time the event is sent. */
 const idOf = ({ runId, attempt, type }: ClusterEvent): string => `${runId}-${attempt}-${type}`;
@@ -37,17 +35,22 @@ export const cloudEvent = (event: ClusterEvent, source: string) => ({
  */
 export async function sendEvents(
   webhooks: Readonly<Record<string, EventWebhookOptions>>,
-  { on, clock, store }: { on: OnEvent; clock: Clock; store: Store },
+  { events, clock, store }: { events: Pick<Events, "on" | "sendAudit">; clock: Clock; store: Store },
 ): Promise<void> {
   const all = Object.entries(webhooks);
   if (all.length === 0) return;
   const { clusterId } = await store.sessions.cluster();
   const source = `/carillon/${clusterId}`;
   for (const [name, webhook] of all) {
+    if (webhook.audit) {
+      const { receiverOf } = await import("./audit-receivers.ts");
+      await events.sendAudit(`audit/${name}`, receiverOf(webhook, source, clock));
+      continue;
+    }
     const { types = eventTypes, task, namespace } = webhook;
     const post = eventPoster(webhook, clock);
     const of = { ...(task === undefined ? {} : { task }), ...(namespace === undefined ? {} : { namespace }) };
-    await on(types, { name: `webhook/${name}`, ...of }, async (event, { signal }) => {
+    await events.on(types, { name: `webhook/${name}`, ...of }, async (event, { signal }) => {
       const content = cloudEvent(event, source);
       await limitedTo(clock, patienceMs, signal, (limited) => post(content.id, content, limited));
     });

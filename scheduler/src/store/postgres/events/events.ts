@@ -1,5 +1,6 @@
 import type { Json } from "../../../base/json.ts";
 import {
+  type ConsumerPlace,
   type EventMatch,
   type EventPage,
   type EventPlace,
@@ -80,8 +81,8 @@ export function eventStore(database: Database): EventStore {
       );
     },
 
-    async serve(name) {
-      const [row] = await database.query<{ epoch: number; place: EventPlace }>(
+    async serve<Place>(name: string) {
+      const [row] = await database.query<ConsumerPlace<Place>>(
         "event-serve",
         `update ${s}.event_consumer set epoch = epoch + 1 where name = $1 returning epoch, place`,
         [name],

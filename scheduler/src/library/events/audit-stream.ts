@@ -1,0 +1,110 @@
+/** Sends the rows of the audit log to a receiver, in the order of the hash chain, each at least once. See docs/audit-stream.md. */
+import type { AuditAbout, AuditStore } from "../../access/audit.ts";
+import type { ChainRow } from "../../access/audit-chain.ts";
+import { isoTime } from "../../api/run-json.ts";
+import { type Clock, pause } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { Log } from "../../base/log.ts";
+import type { AuditPlace, EventStore } from "../../store/event-store.ts";
+import { moved, pauseAfterMs } from "./consumer.ts";
+
+/** Takes rows of the audit log. Resolves once the receiver has them. */
+export interface TakeRows {
+  wants(row: ChainRow): boolean;
+  /** The maximum number of rows in one call. */
+  most: number;
+  take(rows: readonly ChainRow[], signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * How long the position of a receiver is kept, in ms, if no process sends to it. It is longer than that of events of runs, because the
+ * audit log is kept longer, and a receiver whose position was lost gets the whole log again.
+ */
+export const auditKeptMs = 400 * 86_400_000;
+const rowsPerRead = 100;
+const pollMs = 1_000;
+const keepAgainMs = 3_600_000;
+
+export interface AuditStreamOf {
+  name: string;
+  events: EventStore;
+  audit: Pick<AuditStore, "chained">;
+  clock: Clock;
+  now: () => number;
+  log: Log;
+  receiver: TakeRows;
+}
+
+/** Sends rows from the stored position on, until `over` aborts or another process serves the receiver. */
+export async function serveAudit(
+  of: AuditStreamOf,
+  { epoch, place }: { epoch: number; place: AuditPlace },
+  over: AbortSignal,
+): Promise<void> {
+  const { name, events, audit, clock, now } = of;
+  const move = (seq: number) => moved(() => events.move(name, epoch, { seq }, now() + auditKeptMs), clock, over);
+  let keptMono = Number.NEGATIVE_INFINITY;
+  for (let { seq } = place; !over.aborted; ) {
+    const rows = await audit.chained(seq, rowsPerRead);
+    const wanted = rows.filter(of.receiver.wants);
+    for (let at = 0; at < wanted.length; at += of.receiver.most) {
+      const some = wanted.slice(at, at + of.receiver.most);
+      if (!(await taken(of, some, over))) return;
+      seq = some.at(-1)?.seq ?? seq;
+      if (!(await move(seq))) return;
+    }
+    const last = rows.at(-1)?.seq ?? seq;
+    // The position moves past rows that the receiver does not want, and is renewed from time to time.
+    if (last > seq || clock.monotonic() - keptMono > keepAgainMs) {
+      if (!(await move(last))) return;
+      seq = last;
+      keptMono = clock.monotonic();
+    }
+    if (rows.length < rowsPerRead) await pause(clock, pollMs, over);
+  }
+}
+
+/** Sends rows, again after each error. @returns false if `over` has aborted */
+async function taken(
+  { name, clock, log, receiver }: AuditStreamOf,
+  rows: readonly ChainRow[],
+  over: AbortSignal,
+): Promise<boolean> {
+  for (let attempt = 1; !over.aborted; attempt++) {
+    try {
+      await receiver.take(rows, over);
+      return true;
+    } catch (error) {
+      if (over.aborted) break;
+      const againInMs = pauseAfterMs(attempt);
+      log.warn(
+        { consumer: name, seq: rows[0]?.seq, attempt, error: messageOf(error), againInMs },
+        "rows of the audit log were not taken; they are sent again",
+      );
+      await pause(clock, againInMs, over);
+    }
+  }
+  return false;
+}
+
+/** Returns a function that selects the rows about these kinds of objects. */
+export const rowsAbout =
+  (kinds: true | readonly AuditAbout[]) =>
+  ({ content }: ChainRow): boolean =>
+    kinds === true || kinds.includes((JSON.parse(content) as { about: AuditAbout }).about);
+
+/** Returns a row as a CloudEvent. */
+export function auditEvent({ seq, hash, content }: ChainRow, source: string) {
+  const entry = JSON.parse(content) as { at: number; about: string; named: string; before: Json; after: Json };
+  return {
+    specversion: "1.0",
+    id: `audit-${seq}`,
+    source,
+    type: "carillon.audit",
+    subject: `${entry.about}/${entry.named}`,
+    time: isoTime(entry.at),
+    datacontenttype: "application/json",
+    data: { seq, hash, entry },
+  };
+}
