@@ -1,5 +1,6 @@
 import type { Change } from "../base/change.ts";
 import type { ClockVotes, ClusterClock, TimeBack } from "./clock-votes.ts";
+import type { Sweep } from "./sweeps.ts";
 
 export interface SessionIdentity {
   node: string;
@@ -103,6 +104,8 @@ export interface Pulse {
   directed?: boolean;
   /** Returned only to the leader, on request: groups and tasks with runs that have long been due and that no worker can run. */
   unserved?: string[];
+  /** The leader's sweeps for which the store may contain something, returned as `unserved` is; absent if not known. */
+  sweeps?: readonly Sweep[];
   /** The earliest due time among the runs that are addressed to this session. */
   nextMineMs?: number | null;
 }
@@ -124,8 +127,8 @@ export interface Beat {
   /** This machine's wall clock in epoch ms. The other nodes receive it, and compare the store's clock with it. */
   wallMs?: number;
   /**
-   * True: the answer also contains runs that no worker can run. Set by the leader only at times, because this doubles the cost of the
-   * heartbeat.
+   * True: the answer also contains runs that no worker can run, and which sweeps are needed. Set by the leader only at times, because this
+   * doubles the cost of the heartbeat.
    */
   unserved?: boolean;
 }

@@ -9,7 +9,7 @@ import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, marginMs, Trust } from "./trust.ts";
 
 const clockSamples = 5;
-/** The interval in ms at which the leader queries runs that no worker can run; it logs runs that have waited for a minute. */
+/** The interval in ms at which the leader's heartbeat also queries which sweeps are needed, and runs that no worker can run. */
 const unservedLookMs = 30_000;
 /** A process that cannot join repeats its log message at this interval, in ms. */
 const remindMs = 60_000;

@@ -100,7 +100,7 @@ export class Engine {
       dispatcher.onPulse(pulse);
       router.onPulse(pulse);
       reaper.onPulse(pulse);
-      janitor.onPulse();
+      janitor.onPulse(pulse);
       zones.onPulse();
       schedules.onPulse();
       statistics.onPulse();

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
+import { type Sweep, sweeps } from "../cluster/sweeps.ts";
 import type { Store } from "../store/store.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { Janitor } from "./janitor.ts";
@@ -16,16 +17,26 @@ function stage({
   fold = () => 0,
   looksAtReleases = () => undefined,
   forgets = () => undefined,
+  releaseGraceMs = 60_000,
 }: {
   rotate?: (nowMs: number) => void;
   look?: () => void;
   fold?: () => number;
   looksAtReleases?: (graceMs: number) => void;
   forgets?: (nowMs: number) => void;
+  releaseGraceMs?: number;
 }) {
   const clock = new VirtualClock(1_000_000);
   const storeClock = new StoreClock(clock);
   let term: number | null = 1;
+  /** The sweeps that were made, except the folding of counters. */
+  const swept: string[] = [];
+  const sweeping =
+    <Answer>(name: Sweep, answer: Answer) =>
+    async () => {
+      swept.push(name);
+      return answer;
+    };
   const store = {
     history: {
       rotate: async (nowMs: number) => {
@@ -33,17 +44,28 @@ function stage({
         return { created: [], dropped: [] };
       },
     },
-    runs: { endExpired: async () => 0, forgetKeys: async (nowMs: number) => forgets(nowMs) },
-    sessions: { sweep: async () => undefined },
+    runs: {
+      endExpired: sweeping("expiredRuns", 0),
+      async forgetKeys(nowMs: number) {
+        swept.push("knownKeys");
+        forgets(nowMs);
+      },
+    },
+    sessions: { sweep: sweeping("sessions", undefined) },
     access: { sweep: async () => undefined },
-    quotas: { measureHistory: async () => undefined },
+    audit: { chainSkipped: sweeping("auditRows", undefined) },
+    workers: { revokeExpired: sweeping("workerKeys", []) },
+    quotas: { measureHistory: sweeping("historySizes", undefined) },
     tasks: {
+      removeEnded: sweeping("endedTasks", []),
       async takeUpLeft() {
+        swept.push("changedTasks");
         look();
         return 0;
       },
       foldCounters: async () => fold(),
-      adoptLeft: async (graceMs: number) => {
+      async adoptLeft(graceMs: number) {
+        swept.push("releases");
         looksAtReleases(graceMs);
         return [];
       },
@@ -58,18 +80,27 @@ function stage({
     storeClock,
     log: silentLog,
     keepMs: 1,
-    releaseGraceMs: 60_000,
+    releaseGraceMs,
   });
   return {
     clock,
     storeClock,
-    async pulse() {
-      janitor.onPulse();
+    /**
+     * @param sweeps the sweeps that the heartbeat reports; undefined if it reports none
+     * @returns the sweeps that were made because of the heartbeat
+     */
+    async pulse(sweeps?: Sweep[]): Promise<string[]> {
+      swept.length = 0;
+      janitor.onPulse(sweeps ? { sweeps } : {});
       // None of the promises of a round waits for a timer, so all of them have settled after this timeout.
       await new Promise((resolve) => setTimeout(resolve, 0));
+      return [...swept].sort();
     },
     resign() {
       term = null;
+    },
+    lead() {
+      term = 1;
     },
   };
 }
@@ -170,4 +201,70 @@ it("as the leader, looks for unused definitions four times per grace time", asyn
   resign();
   await minute();
   expect(looks).toEqual([0, 15, 30, 45]);
+});
+
+/** The sweeps that an idle leader makes when it has no report, except the folding of counters. */
+const all = sweeps.filter((sweep) => sweep !== "counters").sort();
+
+it("makes only the sweeps for which the store reports something, each once a minute, and all of them without a report", async () => {
+  const { clock, pulse } = stage({});
+  expect(await pulse(), "no report yet").toEqual([...all, "sessions"].sort()); // ended sessions are swept with the rotation too
+  const after = (ms: number, reported?: Sweep[]) => {
+    clock.advance(ms);
+    return pulse(reported);
+  };
+  for (let half = 0; half < 20; half++) expect(await after(30_000, []), "nothing to do").toEqual([]);
+  expect(await after(3_000, ["expiredRuns"]), "something appears").toEqual(["expiredRuns"]);
+  expect(await after(30_000, ["expiredRuns", "auditRows"]), "and more").toEqual(["auditRows"]);
+  expect(await after(30_000), "still there after a minute").toEqual(["expiredRuns"]);
+  expect(await after(3_000, [])).toEqual([]);
+  for (const sweep of all) expect(await after(61_000, [sweep]), sweep).toEqual([sweep]);
+  const last = all.at(-1) as Sweep;
+  expect(await after(60_000), "the report is a minute old").toEqual([last]);
+  expect(await after(1_000), "and then too old").toEqual(all.filter((sweep) => sweep !== last));
+});
+
+it("a leader that led before does not rely on the report of that time", async () => {
+  const { clock, pulse, resign, lead } = stage({});
+  await pulse([]);
+  clock.advance(3_000);
+  resign();
+  expect(await pulse()).toEqual([]);
+  clock.advance(3_000);
+  lead();
+  expect(await pulse()).toEqual(all);
+});
+
+it("folds counters as soon as they are reported after a quiet time, and at each full hour", async () => {
+  const folds: number[] = [];
+  const { clock, storeClock, pulse } = stage({
+    fold() {
+      folds.push(storeClock.now());
+      return 0;
+    },
+  });
+  const beganMs = hourMs - 31 * 60_000;
+  storeClock.sample(clock.monotonic(), beganMs, clock.monotonic());
+  await pulse([]);
+  folds.length = 0; // the janitor was made in another hour
+  const minutes = async (count: number, reported: Sweep[]) => {
+    folds.length = 0;
+    for (let half = 0; half < 2 * count; half++) {
+      clock.advance(30_000);
+      await pulse(reported);
+    }
+    return folds.map((atMs) => Math.round((atMs - beganMs) / 30_000) / 2);
+  };
+  expect(await minutes(20, [])).toEqual([]);
+  expect(await minutes(8, ["counters"]), "less and less often, if nothing is found").toEqual([20.5, 22.5, 26.5]);
+  expect(await minutes(1, []), "nothing is left").toEqual([]);
+  expect(await minutes(1, ["counters"]), "a minute after the last").toEqual([29.5]);
+  expect(await minutes(1, []), "a full hour").toEqual([31]);
+});
+
+it("does not rely on a report for releases whose grace time could be over before the next one", async () => {
+  const { clock, pulse } = stage({ releaseGraceMs: 8_000 });
+  await pulse([]);
+  clock.advance(2_000);
+  expect(await pulse([])).toEqual(["releases"]);
 });

@@ -42,8 +42,8 @@ interface Blocked {
   look: () => Promise<boolean>;
 }
 
-/** Beginning of the statement that the scheduler sends first on each connection (`sessionSettings` in connections.ts). */
-const jitOff = "set jit = off";
+/** Beginning of the statement that the scheduler sends first on each connection (`isPooled` in pooler.ts). */
+const settles = "select true as direct,";
 const nothing: Answer = { rows: [], rowCount: 0, tag: "", error: undefined };
 
 type Watch = (who: string, statement: Statement, rows: Record<string, unknown>[], storeMs: number) => void;
@@ -194,7 +194,7 @@ export class Server {
       return answered(nothing);
     }
     // The real connections are opened with these session settings, so the statement is not sent to the server.
-    if (text.startsWith(jitOff)) {
+    if (text.startsWith(settles)) {
       this.#release(physical);
       return answered(nothing);
     }

@@ -19,12 +19,12 @@ export const pgDriver: Driver = {
 };
 
 /**
- * The settings of the pool's connections, if they lead directly to the server. JIT is off, because PostgreSQL overestimates the cost of
- * statements on large tables and then spends a second on compiling statements that take milliseconds. The server checks every second
- * whether its client is still connected, on platforms where it can, because it would otherwise continue the statements of a killed process.
+ * SQL expression that makes the settings of a connection. JIT is off, because PostgreSQL overestimates the cost of statements on large
+ * tables and then spends a second on compiling statements that take milliseconds. The server checks every second whether its client is still
+ * connected, on platforms where it can, because it would otherwise continue the statements of a killed process.
  */
 export const sessionSettings =
-  "set jit = off; set default_transaction_isolation = 'read committed'; select set_config('client_connection_check_interval', '1s', false) where version() ~ 'linux|darwin|bsd'";
+  "concat(set_config('jit', 'off', false), set_config('default_transaction_isolation', 'read committed', false), case when version() ~ 'linux|darwin|bsd' then set_config('client_connection_check_interval', '1s', false) end)";
 
 /** For each open connection, the number of bytes that it had received at one moment. */
 export type Heard = ReadonlyMap<pg.ClientBase, number>;

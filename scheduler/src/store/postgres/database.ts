@@ -141,12 +141,12 @@ export class Database {
   async #settle(client: pg.ClientBase): Promise<void> {
     this.#connections.watch(client);
     await this.#inTime(client, async () => {
-      const seen = await isPooled(client);
+      const seen = await isPooled(client, sessionSettings);
       if (seen) {
         this.#compiles = seen.compiles;
         if (this.#pooling === "none") this.#pooling = "transaction";
         nameOnlyWhile(() => this.#pooling === "session", client);
-      } else await client.query(sessionSettings);
+      }
       // This connection may lead to another server than earlier connections.
       if (!this.#recovery) return;
       const { rows } = await client.query(`select ${standingSql(this.schema)}`);

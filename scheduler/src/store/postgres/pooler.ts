@@ -15,15 +15,18 @@ const proofMs = 500;
 /**
  * Detects a pooler between this client and the server. A pooler forwards cancel requests itself, so it gives its clients process ids that
  * differ from the server's.
+ * @param settings a SQL expression that is evaluated if there is no pooler. Settings are not made by the startup packet's `options`, because
+ * a pooler would refuse the connection
  * @returns false if there is no pooler; otherwise `compiles` is true if the server's JIT compiler is on for this role
  */
-export async function isPooled(client: pg.ClientBase): Promise<false | { compiles: boolean }> {
+export async function isPooled(client: pg.ClientBase, settings = "null"): Promise<false | { compiles: boolean }> {
   const { processID } = client as unknown as { processID?: number | null };
-  if (processID === undefined || processID === null) return false;
+  // Some servers give their clients no process ids.
+  const direct = processID === undefined || processID === null ? "true" : `pg_backend_pid() = ${processID}`;
   const { rows } = await client.query(
-    "select pg_backend_pid() as pid, current_setting('jit', true) = 'on' as compiles",
+    `select ${direct} as direct, current_setting('jit', true) = 'on' as compiles, case when ${direct} then ${settings} end`,
   );
-  return rows[0]?.pid === processID ? false : { compiles: rows[0]?.compiles === true };
+  return rows[0]?.direct === false && { compiles: rows[0].compiles === true };
 }
 
 /**

@@ -7,6 +7,13 @@ import { audited } from "./audit.ts";
 /** The maximum number of chained rows that one transaction deletes, because other changes wait for the transaction. */
 const prunedAtOnce = 5_000;
 
+/**
+ * SQL condition: a commit has left the row of the audit log without a place in the chain. The limit on `id` skips the rows from before
+ * the chain, of which an index of all rows without a place may contain millions.
+ */
+export const skippedSql = (s: string): string =>
+  `seq is null and hash is not null and id > (select older_until from ${s}.audit_chain)`;
+
 const hex = (column: string) => `encode(${column}, 'hex')`;
 
 export function auditChainStore(
@@ -16,7 +23,7 @@ export function auditChainStore(
   const chainSkipped = async () => {
     const [found] = await database.query<{ any: boolean }>(
       "audit-skipped",
-      `select exists (select from ${s}.audit where seq is null and hash is not null) as any`,
+      `select exists (select from ${s}.audit where ${skippedSql(s)}) as any`,
     );
     if (!found?.any) return;
     await database.query(

@@ -10,6 +10,7 @@ import type {
   SessionSettings,
   SessionStore,
 } from "../../../cluster/session-store.ts";
+import type { Sweep } from "../../../cluster/sweeps.ts";
 import type { Database } from "../database.ts";
 import { type StandingRow, serverOf, standingSql } from "../recovery/standing.ts";
 import { runState } from "../states.ts";
@@ -17,6 +18,7 @@ import { adoptClock, clockVotes, noteTimeBack, rawMsSql, shiftClock } from "./cl
 import { campaign, resign, terms } from "./leadership.ts";
 import { identityColumns, identityValues } from "./session-identity.ts";
 import { notifySql } from "./signals.ts";
+import { sweepsSql, sweptAfterMs } from "./sweeps.ts";
 import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
 
 const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
@@ -65,10 +67,8 @@ interface PulseRow extends StandingRow {
   ruled: boolean;
   changes: string;
   members: BeatingRow[];
+  sweeps?: Sweep[] | null;
 }
-
-/** A claim that a session makes while the session is being ended is committed within this time, in ms. */
-const sweptAfterMs = 600_000;
 
 /**
  * How many of the latest changes a heartbeat reads. Changes are not committed in the order of their timestamps, so reading only the latest
@@ -136,6 +136,7 @@ export const beatSql = (s: string, kind: BeatKind) => `
             select ${beatingFields} from ${s}.session where ended_ms is null and (select role from me) = 'node'
             and (role = 'node' or not witnessed or $4)) m) as members,
          ${kind === "bare" ? "" : `${waitingSql(s, kind === "unserved")},`}
+         ${kind === "unserved" ? `case when l.session_id = $1 then ${sweepsSql(s)} end as sweeps,` : ""}
          case when l.session_id = $1 and not $3 then (
            select ${notifySql(s, "'beat ' || id || ' ' || beat")}::text from me) end as told
   from ${s}.leadership l cross join ${s}.cluster k`;
@@ -225,6 +226,7 @@ async function beat(
     nextDirectMs: waiting.next_direct_ms,
     directed: waiting.directed,
     ...(unserved && waiting.unserved && { unserved: waiting.unserved }),
+    ...(row.sweeps && { sweeps: row.sweeps }),
     gated: waiting.gated,
     changes: row.changes,
     ended: waiting.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),

@@ -8,6 +8,9 @@ import type { Database } from "../database.ts";
 const liveSql = (s: string) =>
   `select settings ->> 'release' from ${s}.session where ended_ms is null and settings ? 'release'`;
 
+/** SQL condition: the release has no living process, and its tasks may have to be adopted. */
+export const goneSql = (s: string): string => `not settled and name not in (${liveSql(s)})`;
+
 const newest = "number desc nulls last, first_ms desc, id desc";
 /** The most settled releases that are stored. A release is settled when it has no living process and its tasks have been adopted. */
 const keptReleases = 50;
@@ -115,7 +118,7 @@ export async function leftTasks(database: Database, sinceMs: number): Promise<Le
   const s = database.schema;
   const gone = await database.query<{ id: number }>(
     "releases-look",
-    `select id from ${s}.release where not settled and seen_ms < $1 and name not in (${liveSql(s)})`,
+    `select id from ${s}.release where seen_ms < $1 and ${goneSql(s)}`,
     [Math.round(sinceMs)],
   );
   if (gone.length === 0) return [];
