@@ -8,6 +8,7 @@ import { carillon } from "../../src/library/carillon.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { Database } from "../../src/store/postgres/database.ts";
 import { everyPostgres } from "../support/servers.ts";
+import { StatementCount } from "../support/statement-count.ts";
 import { until } from "../support/store-stage.ts";
 
 it.each(everyPostgres())("no statement is JIT-compiled, whatever the server's own setting: $title", async ({ url }) => {
@@ -23,6 +24,26 @@ it.each(everyPostgres())("no statement is JIT-compiled, whatever the server's ow
     await database.close();
   }
 });
+
+it.each(everyPostgres())(
+  "a connection is ready after one statement, which makes its settings: $title",
+  async ({ direct }) => {
+    const count = await StatementCount.before(direct);
+    const surroundings = { clock: systemClock, random: systemRandom, log: silentLog };
+    const database = new Database({ url: count.url, schema: "public", connectionsMax: 1, ...surroundings });
+    try {
+      const [set] = await database.query(
+        "",
+        "select current_setting('jit') as jit, current_setting('default_transaction_isolation') as isolation, current_setting('client_connection_check_interval') as checks",
+      );
+      expect(set).toEqual({ jit: "off", isolation: "read committed", checks: "1s" });
+      expect(count.statements).toBe(2);
+    } finally {
+      await database.close();
+      await count.close();
+    }
+  },
+);
 
 it.each(everyPostgres())("two connections are enough for all work, and no more are opened, $title", async (server) => {
   const schema = `connections_${randomBytes(4).toString("hex")}`;
