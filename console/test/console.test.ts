@@ -7,6 +7,7 @@ import { postgres } from "../../scheduler/test/support/servers.ts";
 import { completionsAndUndo } from "./acts.ts";
 import { waysOfAlarmRules } from "./alarm-rules.ts";
 import { servingAndSignIn } from "./entering.ts";
+import { firstSteps } from "./first-steps.ts";
 import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
@@ -97,6 +98,7 @@ steadyLists(house);
 makingAndEditing(house);
 storeAway(house);
 whatIsRead(house);
+firstSteps(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

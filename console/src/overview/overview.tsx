@@ -8,6 +8,7 @@ import { Changed } from "./changed.tsx";
 import { Coming } from "./coming.tsx";
 import { Failing } from "./failing.tsx";
 import { endedShown, useFigures } from "./figures.ts";
+import { Guide } from "./guide/guide.tsx";
 import { LateChart } from "./late-chart.tsx";
 import css from "./overview.module.css";
 import { Tiles } from "./tiles.tsx";
@@ -19,6 +20,7 @@ export function Overview() {
   const { now, ready, ended, failed, coming, cluster } = figures;
   return (
     <Page title={t("screen.overview")} below={cluster.data ? <ClusterLine cluster={cluster.data} /> : "\u00a0"}>
+      <Guide figures={figures} />
       <Verdict figures={figures} />
       <Tiles figures={figures} />
       <Card

@@ -12,10 +12,10 @@ export const hostileText = '<script>window.hacked=1</script><a href="javascript:
 export const password = "seven lamps by the quay 9";
 
 /**
- * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean,
+ * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, worker?: boolean, hostile?: boolean,
  *   provider?: import("carillon").CarillonOptions["provider"],
  *   requireSecondFactor?: import("carillon").CarillonOptions["requireSecondFactor"] }} options
- *   bare: if true, no tasks are defined; hostile: if false, the hostile inputs are omitted
+ *   bare: if true, no tasks are defined; worker: if false, the server runs no tasks; hostile: if false, the hostile inputs are omitted
  */
 export async function openStage({
   store,
@@ -23,6 +23,7 @@ export async function openStage({
   schema,
   listen = "127.0.0.1:0",
   bare = false,
+  worker = true,
   hostile = true,
   provider,
   requireSecondFactor,
@@ -40,6 +41,7 @@ export async function openStage({
     adminPassword: first,
     concurrency: 40,
     drain: "500ms",
+    worker,
     secretKeys: randomBytes(32).toString("base64"),
     ...(provider ? { provider } : {}),
     ...(requireSecondFactor ? { requireSecondFactor } : {}),

@@ -5,6 +5,7 @@ import { auditEn } from "./audit.ts";
 import { calendarsEn } from "./calendars.ts";
 import { clusterEn } from "./cluster.ts";
 import { deadEn } from "./dead.ts";
+import { guideEn } from "./guide.ts";
 import { operationsEn } from "./operations.ts";
 import { payloadEn } from "./payload.ts";
 import { runsEn } from "./runs.ts";
@@ -21,6 +22,7 @@ export const en = {
   ...tasksEn,
   ...runsEn,
   ...clusterEn,
+  ...guideEn,
   ...operationsEn,
   ...alarmsEn,
   ...alarmRulesEn,
@@ -61,6 +63,7 @@ export const en = {
   "act.more": "More actions",
   "act.copy": "Copy",
   "act.copied": "Copied",
+  "act.copyOf": "Copy {what}",
   "list.more": "Show more",
   "list.news": "{n} new",
   "notice.loading": "Loading",

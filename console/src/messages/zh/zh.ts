@@ -6,6 +6,7 @@ import { auditZh } from "./audit.ts";
 import { calendarsZh } from "./calendars.ts";
 import { clusterZh } from "./cluster.ts";
 import { deadZh } from "./dead.ts";
+import { guideZh } from "./guide.ts";
 import { operationsZh } from "./operations.ts";
 import { payloadZh } from "./payload.ts";
 import { runsZh } from "./runs.ts";
@@ -18,6 +19,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...tasksZh,
   ...runsZh,
   ...clusterZh,
+  ...guideZh,
   ...operationsZh,
   ...alarmsZh,
   ...alarmRulesZh,
@@ -58,6 +60,7 @@ export const zh: Record<keyof typeof en, string> = {
   "act.more": "更多操作",
   "act.copy": "复制",
   "act.copied": "已复制",
+  "act.copyOf": "复制{what}",
   "list.more": "显示更多",
   "list.news": "{n} 条新记录",
   "notice.loading": "正在加载",

@@ -12,17 +12,21 @@ import { Preview } from "../edit/preview.tsx";
 import { ScheduleFields } from "../edit/schedule-fields.tsx";
 import css from "../task.module.css";
 import { outdateTask } from "../undo.ts";
-import { firstDefinition, kinds, methods, type NewTask, newTask, optionsOf } from "./new-task.ts";
+import { type Kind, kinds } from "./kinds.ts";
+import { firstDefinition, methods, type NewTask, newTask, optionsOf } from "./new-task.ts";
 
-/** @param from the task to copy: the form begins with all its options except the name */
-export function Create({ from, onClose }: { from?: Task; onClose: () => void }) {
+/**
+ * @param from the task to copy: the form begins with all its options except the name
+ * @param kind the kind of work with which the form begins, if no task is copied
+ */
+export function Create({ from, kind = "http", onClose }: { from?: Task; kind?: Kind; onClose: () => void }) {
   const { t } = useWords();
   const navigate = useNavigate();
   const [first] = useState(() => firstDefinition(from?.definition));
   const [shown] = useState({ id: 0, accounted: [], definition: first as unknown as Record<string, unknown> });
   const [task, setTask] = useState<NewTask>(() => {
     const begun = newTask(first);
-    return from ? begun : { ...begun, kind: "http", form: { ...begun.form, kind: "cron" } };
+    return from ? begun : { ...begun, kind, form: { ...begun.form, kind: "cron" } };
   });
   const set = (change: Partial<NewTask>) => setTask((before) => ({ ...before, ...change }));
   const read = useMemo(() => {

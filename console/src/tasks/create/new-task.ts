@@ -2,15 +2,13 @@
 import { CarillonError, givenOptions, readTask, type TaskDefinition, type TaskOptions, within } from "carillon/task";
 import type { Given } from "../../api/call.ts";
 import { type Form, formOf, ownParts, scheduleOf } from "../edit/form.ts";
+import type { Kind } from "./kinds.ts";
 import { lineOf, wordsOf } from "./words-of.ts";
 
-export const kinds = ["http", "command", "code"] as const;
-export type Kind = (typeof kinds)[number];
 export const methods = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"] as const;
 
 export interface NewTask {
   name: string;
-  /** The kind of execution of the runs: "http" a request to a URL, "command" a program, "code" a worker's handler with the task's name. */
   kind: Kind;
   url: string;
   method: string;
