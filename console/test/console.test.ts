@@ -20,6 +20,7 @@ import { whatStays } from "./staying.ts";
 import { steadyLists } from "./steady.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, openStage } from "./support/stage.mjs";
+import { runsThatWait } from "./waiting.ts";
 
 const house = openHouse();
 
@@ -98,6 +99,7 @@ steadyLists(house);
 makingAndEditing(house);
 storeAway(house);
 whatIsRead(house);
+runsThatWait(house);
 firstSteps(house);
 
 describe("hostile text", () => {

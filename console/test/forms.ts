@@ -1,19 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, settled, unrouted, type Visit, violations } from "./support/house.ts";
+import { ask, type House, heading, settled, unrouted, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
-
-/** Calls the API with the sign-in of the visit's user. @returns the parsed answer; undefined if it has no content */
-async function ask(house: House, { context }: Visit, method: string, path: string, data?: object): Promise<unknown> {
-  const headers = { origin: house.stage.url, ...(method === "GET" ? {} : { "if-match": "*" }) };
-  const response = await context.request.fetch(`${house.stage.url}/v1${path}`, {
-    method,
-    headers,
-    ...(data === undefined ? {} : { data }),
-  });
-  expect([path, response.ok()]).toEqual([path, true]);
-  return response.status() === 204 ? undefined : response.json();
-}
 
 /** Lets the server carry out the next request with this method and URL, but drops its answer. */
 async function loseAnswer(page: Page, url: RegExp, method: string): Promise<void> {

@@ -213,10 +213,7 @@ export function whatStays(house: House): void {
     test("of an undo that fails is why", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       await go("/workers");
-      await page
-        .getByRole("row", { name: /^default/ })
-        .getByRole("button")
-        .click();
+      await page.getByRole("button", { name: "Change the limit of default" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByLabel("Limit").fill("900");
       await dialog.getByRole("button", { name: "Change" }).click();

@@ -70,6 +70,8 @@ function tell(event: Event<"followEvents">): void {
         "listCalendars",
         "getCalendar",
         "listAudit",
+        "explainRun",
+        "explainRuns",
       );
       break;
     case "operations":

@@ -3,9 +3,9 @@ import { useWords } from "../messages/words.ts";
 import type { Column } from "../parts/table/grid.tsx";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { Away } from "../parts/value/moment.tsx";
-import { plain } from "../parts/value/plain.ts";
 import type { ListedRun } from "./answers.ts";
 import { Lateness, RunMark } from "./marks.tsx";
+import { ErrorOrWhy } from "./why/listed.tsx";
 
 /** @param ofTask true if all runs belong to one task; the column of the task is then omitted */
 export function useRunColumns(ofTask: boolean): Column<ListedRun>[] {
@@ -86,9 +86,9 @@ export function useRunColumns(ofTask: boolean): Column<ListedRun>[] {
       },
       {
         id: "error",
-        title: t("run.error"),
-        width: "minmax(80px, 2fr)",
-        cell: (run) => <span title={run.error?.message}>{plain(run.error?.message ?? "")}</span>,
+        title: t("why.column"),
+        width: "minmax(80px, 4fr)",
+        cell: (run) => <ErrorOrWhy run={run} />,
       },
     ],
     [t, words, ofTask],

@@ -1,4 +1,4 @@
-import { useCallback } from "react";
+import { useCallback, useState } from "react";
 import { useWords } from "../messages/words.ts";
 import { Grid, type Selection } from "../parts/table/grid.tsx";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
@@ -7,6 +7,8 @@ import type { ListedRun } from "./answers.ts";
 import { RunMark } from "./marks.tsx";
 import { useRunColumns } from "./run-columns.tsx";
 import css from "./runs.module.css";
+import { ErrorOrWhy, ExplainedRuns } from "./why/listed.tsx";
+import { isWaiting } from "./why/why.tsx";
 
 export function RunGrid({
   rows,
@@ -27,21 +29,30 @@ export function RunGrid({
 }) {
   const { t } = useWords();
   const columns = useRunColumns(ofTask);
-  const onSeen = useCallback((_: string[], from: number, to: number) => onShown(from, to), [onShown]);
+  const [seen, setSeen] = useState<readonly string[]>([]);
+  const onSeen = useCallback(
+    (keys: string[], from: number, to: number) => {
+      setSeen(keys);
+      onShown(from, to);
+    },
+    [onShown],
+  );
   return (
-    <Grid
-      name={ofTask ? "task-runs" : "runs"}
-      list={list}
-      label={t("screen.runs")}
-      rows={rows}
-      keyOf={({ run }) => String(run)}
-      columns={columns}
-      more={more}
-      onMore={onMore}
-      onSeen={onSeen}
-      {...(selection ? { selection } : {})}
-      card={(run) => <RunCard run={run} ofTask={ofTask} />}
-    />
+    <ExplainedRuns rows={rows} seen={seen}>
+      <Grid
+        name={ofTask ? "task-runs" : "runs"}
+        list={list}
+        label={t("screen.runs")}
+        rows={rows}
+        keyOf={({ run }) => String(run)}
+        columns={columns}
+        more={more}
+        onMore={onMore}
+        onSeen={onSeen}
+        {...(selection ? { selection } : {})}
+        card={(run) => <RunCard run={run} ofTask={ofTask} />}
+      />
+    </ExplainedRuns>
   );
 }
 
@@ -55,9 +66,15 @@ function RunCard({ run, ofTask }: { run: ListedRun; ofTask: boolean }) {
         <RunLink run={run.run} />
       </div>
       <div className="cut">{ofTask ? (run.error?.message ?? run.node) : <TaskLink task={run.task} />}</div>
-      <div className="soft">
+      <div className="soft cut">
         <Away at={run.ended ?? run.due} past={run.ended !== null} />
         {run.tookMs !== null && ` · ${span(run.tookMs)}`}
+        {isWaiting(run) && (
+          <>
+            {" · "}
+            <ErrorOrWhy run={run} />
+          </>
+        )}
       </div>
     </div>
   );

@@ -24,6 +24,7 @@ import { Rerun } from "./rerun.tsx";
 import css from "./run.module.css";
 import { isOver, isState } from "./states.ts";
 import { Waterfall } from "./waterfall.tsx";
+import { Why } from "./why/why.tsx";
 
 /** The refetch interval: while a run is going on, events report only its end. */
 const everyMs = 1_500;
@@ -93,6 +94,7 @@ function Whole({ run }: { run: Run }) {
           )}
         </div>
       )}
+      <Why run={run} />
       <Card title={t("run.course")}>
         {given(run.progress) && <RunProgress value={run.progress} />}
         <Waterfall run={run} />

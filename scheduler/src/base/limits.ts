@@ -185,6 +185,8 @@ export const limits = {
   endedRunsLookedAt: 2_000,
   /** In one answer: the number of tasks whose last runs are listed, of runs for each task, and of tasks that fire next. */
   recentTasks: 100,
+  /** In one answer: the number of runs that are explained. */
+  explainedRuns: 100,
   recentRuns: 100,
   comingTasks: 200,
   passwordLength: 1_000,
@@ -214,6 +216,7 @@ export const limits = {
   mcpSimulatedTasks: 50,
   /** The number of workers that one explanation of a run considers. */
   countedWorkers: 2_000,
+
   /** The number of confirmations that an MCP server keeps open at once, and the time in ms for which each is valid. */
   confirmations: 100,
   confirmationMs: 300_000,

@@ -41,6 +41,7 @@ import { tokenCalls } from "./calls/token-calls.ts";
 import { userCalls } from "./calls/user-calls.ts";
 import { workerKeyCalls } from "./calls/worker-key-calls.ts";
 import { eventCalls } from "./events/event-calls.ts";
+import { explainCalls } from "./explain/explain-calls.ts";
 import { ifVersionOf, readGiven } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { hookCalls } from "./hooks/hook-calls.ts";
@@ -131,6 +132,7 @@ export class Api {
       ...bundleCalls(store, clock, now),
       ...timelineCalls(store, clock),
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
+      ...explainCalls(() => this.#handlers),
       ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf, quotas }),
       ...operationCalls(store, quotas),
       ...calendarCalls(store, clock),

@@ -113,8 +113,8 @@ function refuseAny(query: unknown): Record<string, never> {
   });
 }
 
-type Def = { type: string; innerType?: { def: Def } };
-const innermost = (def: Def): string => (def.innerType ? innermost(def.innerType.def) : def.type);
+type Def = { type: string; innerType?: { def: Def }; element?: { def: Def } };
+const innermost = (def: Def): Def => (def.innerType ? innermost(def.innerType.def) : def);
 
 /**
  * Converts the texts of a path or query to the number, boolean or list that the contract requires. A text that cannot be converted is
@@ -130,8 +130,8 @@ function spelled(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function asType(type: string, value: unknown): unknown {
-  if (type === "array") return [value].flat();
+function asType({ type, element }: Def, value: unknown): unknown {
+  if (element) return [value].flat().map((one) => asType(innermost(element.def), one));
   if (typeof value !== "string") return value;
   if (type === "number" && /^-?\d{1,16}(?:\.\d{1,9})?$/.test(value)) return Number(value);
   if (type === "boolean" && (value === "true" || value === "false")) return value === "true";

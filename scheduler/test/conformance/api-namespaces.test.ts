@@ -85,6 +85,7 @@ const queries: Partial<Record<RouteId, string>> = {
   diffTask: "?from=1",
   listAuditRows: "?part=chain",
   listRecentRuns: "?task={task}",
+  explainRuns: "?run={run}",
   listFiring: "?since=2030-01-01T00:00:00Z&until=2030-01-02T00:00:00Z",
 };
 

@@ -13,6 +13,7 @@ import { secondFactorEn } from "./second-factor.ts";
 import { signInEn } from "./sign-in.ts";
 import { tasksEn } from "./tasks.ts";
 import { timelineEn } from "./timeline.ts";
+import { whyEn } from "./why.ts";
 
 /**
  * All English texts of the console. `{name}` is replaced by a value; in "one|many" the first form is used if `n` is 1. The keys are the
@@ -21,6 +22,7 @@ import { timelineEn } from "./timeline.ts";
 export const en = {
   ...tasksEn,
   ...runsEn,
+  ...whyEn,
   ...clusterEn,
   ...guideEn,
   ...operationsEn,

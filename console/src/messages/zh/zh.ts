@@ -14,10 +14,12 @@ import { secondFactorZh } from "./second-factor.ts";
 import { signInZh } from "./sign-in.ts";
 import { tasksZh } from "./tasks.ts";
 import { timelineZh } from "./timeline.ts";
+import { whyZh } from "./why.ts";
 
 export const zh: Record<keyof typeof en, string> = {
   ...tasksZh,
   ...runsZh,
+  ...whyZh,
   ...clusterZh,
   ...guideZh,
   ...operationsZh,

@@ -125,6 +125,29 @@ const logLine = z
   })
   .meta({ id: "LogLine" });
 
+const explained = runSummary
+  .pick({
+    run: true,
+    task: true,
+    state: true,
+    source: true,
+    due: true,
+    lateMs: true,
+    tookMs: true,
+    attempt: true,
+    node: true,
+  })
+  .extend({
+    reasons: z.array(
+      z.strictObject({
+        code: z.string(),
+        words: z.string(),
+        shown: z.record(z.string(), z.unknown()).describe("The figures that show it."),
+      }),
+    ),
+  })
+  .meta({ id: "ExplainedRun" });
+
 const params = z.strictObject({ run: id.describe("The run's number.") });
 const enqueued = z
   .strictObject({
@@ -241,6 +264,28 @@ export const runRoutes = {
     summary: "One run with its attempts, where it comes from and what came of it",
     answer: run,
     errors: ["RUN_UNKNOWN"],
+  }),
+  explainRun: route({
+    touches: "run",
+    method: "GET",
+    path: "/v1/runs/{run}/reasons",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "Why a run waits, is late, failed, was skipped or cancelled; docs/mcp.md lists the codes",
+    answer: explained,
+    errors: ["RUN_UNKNOWN"],
+  }),
+  explainRuns: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/run-reasons",
+    noun,
+    policy: "viewer",
+    summary: "Why each of several runs waits or was late; a run that there is not is left out",
+    query: z.strictObject({ run: z.array(id).min(1).max(limits.explainedRuns).describe("The runs' numbers.") }),
+    answer: z.strictObject({ runs: z.array(explained) }),
+    errors: [],
   }),
   listLogs: route({
     touches: "run",

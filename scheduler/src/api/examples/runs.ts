@@ -139,6 +139,52 @@ export const runExamples = {
       redrives: null,
     },
   },
+  explainRun: {
+    given: { run: 5 },
+    answer: {
+      run: 5,
+      task: "settle",
+      state: "ready",
+      source: "enqueue",
+      due: "2026-11-30T01:06:00.000Z",
+      lateMs: null,
+      tookMs: null,
+      attempt: 1,
+      node: null,
+      reasons: [
+        {
+          code: "no-worker",
+          words: "No worker serves its group.",
+          shown: { group: "finance", workers: 0, seen: [] },
+        },
+      ],
+    },
+  },
+  explainRuns: {
+    given: { run: [5] },
+    answer: {
+      runs: [
+        {
+          run: 5,
+          task: "settle",
+          state: "held",
+          source: "enqueue",
+          due: "2026-11-30T01:06:00.000Z",
+          lateMs: null,
+          tookMs: null,
+          attempt: 1,
+          node: null,
+          reasons: [
+            {
+              code: "overlap",
+              words: "It waits for other runs of its task: 1 may be under way at once.",
+              shown: { overlap: { limit: 1, over: "queue" }, by: [{ run: 4, task: "settle", node: "atlas" }] },
+            },
+          ],
+        },
+      ],
+    },
+  },
   listLogs: {
     given: { run: 1, level: "info" },
     answer: {

@@ -75,6 +75,7 @@ const facts = (given: Partial<Facts> = {}): Facts => ({
   leader: "n1",
   workers: [worker()],
   group: null,
+  holders: [],
   nowMs: dueMs + 60_000,
   ...given,
 });
@@ -111,6 +112,11 @@ describe("the reasons for a waiting run", () => {
     ["a limit of each worker", { task: task({ limit: { perWorker: 2 } }) }, ["limit-worker"]],
     ["a paused task", { run: run({ state: "paused" }) }, ["task-paused"]],
     ["a run under way", { run: run({ state: "held" }), task: task({ overlap: "queue" }) }, ["overlap"]],
+    [
+      "its time, and a run under way then",
+      { run: run({ state: "held" }), task: task({ overlap: "queue" }), nowMs: dueMs - 5 },
+      ["not-due", "overlap"],
+    ],
     ["a key", { run: run({ state: "held" }), task: task({ limit: { perKey: 1 } }) }, ["limit-key"]],
     [
       "a worker's limit or a rate, and no leader",
@@ -125,6 +131,21 @@ describe("the reasons for a waiting run", () => {
     ["a decision", { run: run({ state: "undecided" }) }, ["worker-lost"]],
   ])("names %s", (_, given, expected) => {
     expect(codes(given)).toEqual(expected);
+  });
+
+  it("names the runs that hold the limit for which it waits, without itself", () => {
+    const listed = (number: number, key: string | null = null): Facts["holders"][number] => {
+      const { payload, progress, result, attempts, relatives, late, letter, redrives, ...summary } = run({ key });
+      return { ...summary, run: number, node: "w1" };
+    };
+    const by = (given: Partial<Facts>) => reasonsOf(facts(given)).map(({ shown }) => shown.by);
+    const named = (...runs: number[]) => runs.map((run) => ({ run, task: "order", node: "w1" }));
+    const held = run({ state: "held", key: "eu" });
+    const holders = [1, 2, 3, 4, 5, 6, 7].map((number) => listed(number, number % 2 ? "eu" : "us"));
+    expect(by({ run: held, task: task({ overlap: "queue" }), holders })).toEqual([named(1, 2, 3, 4, 5)]);
+    expect(by({ run: held, task: task({ limit: { perKey: 1 } }), holders })).toEqual([named(1, 3, 5)]);
+    expect(by({ run: held, holders: [listed(2), listed(7)] })).toEqual([named(2)]);
+    expect(by({ group, holders: [listed(2)] })).toEqual([named(2)]);
   });
 
   it("treats the handler of a schedule as that of its task", () => {

@@ -22,6 +22,8 @@ export interface Facts {
   /** The workers of the task's group; null: the caller may not see them. */
   workers: readonly Worker[] | null;
   group: Item<Answer<"listGroups">> | null;
+  /** Due or claimed runs that may hold the limit for which the run waits: of its task, or of its group if the run is ready. */
+  holders: readonly Item<Answer<"listRuns">>[];
   /** The store's time in epoch ms. */
   nowMs: number;
 }
@@ -71,13 +73,28 @@ function pausedReason({ task, run }: Facts): Reason {
   return reason("task-paused", `Its task is paused, so the run waits ${until}.`, { run: run.run, paused });
 }
 
+/** The most runs that a reason names as holding a limit. */
+const holdersShown = 5;
+
+/** The holders as a reason shows them, without the run itself. */
+const byOf = ({ run, holders }: Facts) =>
+  holders
+    .filter((one) => one.run !== run.run)
+    .slice(0, holdersShown)
+    .map(({ run, task, node }) => ({ run, task, node }));
+
 function heldReasons(facts: Facts): Reason[] {
-  const { run, leader } = facts;
+  const { run, leader, holders } = facts;
+  const key = run.limitKey ?? run.key;
   const { overlap, limit, rate } = definitionOf(facts) ?? {};
-  const found: Reason[] = [];
+  const waits = notDue(facts);
+  const found: Reason[] = waits ? [waits] : [];
   if (overlap?.limit != null)
     found.push(
-      reason("overlap", `It waits for other runs of its task: ${overlap.limit} may be under way at once.`, { overlap }),
+      reason("overlap", `It waits for other runs of its task: ${overlap.limit} may be under way at once.`, {
+        overlap,
+        by: byOf(facts),
+      }),
     );
   if (limit?.perKey != null)
     found.push(
@@ -86,7 +103,8 @@ function heldReasons(facts: Facts): Reason[] {
         `It may wait for runs with the same key: ${limit.perKey} of a key may be under way at once.`,
         {
           limit,
-          key: run.limitKey ?? run.key,
+          key,
+          by: byOf({ ...facts, holders: holders.filter((one) => (one.limitKey ?? one.key) === key) }),
         },
       ),
     );
@@ -94,7 +112,8 @@ function heldReasons(facts: Facts): Reason[] {
   if (rate)
     found.push(reason("rate", `It may wait for the rate: ${rate.limit} attempts in ${span(rate.perMs)}.`, { rate }));
   if (leader === null) found.push(reason("leaderless", "No node leads."));
-  if (found.length === 0) found.push(reason("held", "It waits for a slot of concurrency of its task."));
+  if (found.length === 0)
+    found.push(reason("held", "It waits for a slot of concurrency of its task.", { by: byOf(facts) }));
   return found;
 }
 
@@ -106,14 +125,19 @@ function workerLimitReasons(facts: Facts): Reason[] {
   return [reason("limit-worker", words, { limit })];
 }
 
+/** The reason that the run waits for its own time; undefined if it is due. */
+function notDue({ run, nowMs }: Facts): Reason | undefined {
+  const leftMs = Date.parse(run.due) - nowMs;
+  if (leftMs <= 0) return undefined;
+  const words = run.attempt > 1 ? `Attempt ${run.attempt} is due in ${span(leftMs)}` : `It is due in ${span(leftMs)}`;
+  return reason("not-due", `${words}.`, { due: run.due, attempt: run.attempt });
+}
+
 function readyReasons(facts: Facts): Reason[] {
   const { run, task, group, workers, nowMs } = facts;
+  const waits = notDue(facts);
+  if (waits) return [waits];
   const overdueMs = nowMs - Date.parse(run.due);
-  if (overdueMs < 0) {
-    const words =
-      run.attempt > 1 ? `Attempt ${run.attempt} is due in ${span(-overdueMs)}` : `It is due in ${span(-overdueMs)}`;
-    return [reason("not-due", `${words}.`, { due: run.due, attempt: run.attempt })];
-  }
   if (task === null) return [reason("task-removed", "Its task was removed.")];
   const found: Reason[] = [];
   if (group && group.limit !== null && group.claimed >= group.limit)
@@ -122,6 +146,7 @@ function readyReasons(facts: Facts): Reason[] {
         group: group.name,
         limit: group.limit,
         claimed: group.claimed,
+        by: byOf(facts),
       }),
     );
   const missing =

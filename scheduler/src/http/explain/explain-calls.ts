@@ -1,0 +1,97 @@
+import { isCarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import { allGroups } from "../../task/group-store.ts";
+import type { Call, Some } from "../call.ts";
+import { type Facts, reasonsOf } from "./explain-run.ts";
+
+/** The handlers of the routes whose answers are the facts of an explanation. */
+type Reads = Some<"getRun" | "getTask" | "getCluster" | "listWorkers" | "listGroups" | "listRuns">;
+
+/** Runs that are read to find those that hold a limit, the first to be due first. */
+const holdersRead = 20;
+
+/**
+ * Handles the routes that explain runs. The facts are the answers that the caller would get from other routes, so an explanation shows
+ * nothing that the caller may not view. @param handlers returns the handlers of all routes, which are not known when this is called
+ */
+export function explainCalls(handlers: () => Reads): Some<"explainRun" | "explainRuns"> {
+  return {
+    async explainRun({ run }, call) {
+      const reads = handlers();
+      return explained(await reads.getRun({ run }, call), factsFor(reads, call));
+    },
+
+    async explainRuns({ run: numbers }, call) {
+      const reads = handlers();
+      const facts = factsFor(reads, call);
+      const found = await Promise.all([...new Set(numbers)].map((run) => known(reads.getRun({ run }, call))));
+      const seen = found.filter((run) => run !== null && call.reach.has(run.task)) as Facts["run"][];
+      return { runs: await Promise.all(seen.map((run) => explained(run, facts))) };
+    },
+  };
+}
+
+async function explained(run: Facts["run"], factsOf: (run: Facts["run"]) => Promise<Facts>) {
+  const { task, state, source, due, lateMs, tookMs, attempt, node } = run;
+  const reasons = reasonsOf(await factsOf(run));
+  return { run: run.run, task, state, source, due, lateMs, tookMs, attempt, node, reasons };
+}
+
+/** Returns a function that reads the facts of a run. What several runs share, such as a task or the workers of a group, is read once. */
+function factsFor(reads: Reads, call: Call): (run: Facts["run"]) => Promise<Facts> {
+  const cluster = once(() => reads.getCluster({}, call));
+  const taskOf = once((task: string) => known(reads.getTask({ task }, call)));
+  const workersOf = once((group: string) => known(reads.listWorkers({ group, limit: limits.countedWorkers }, call)));
+  const groups = once(() => reads.listGroups({ limit: allGroups.limit - 1 }, call));
+  const ofTask = once(async (task: string) => {
+    const { items } = await reads.listRuns(
+      { task, state: ["ready", "claimed", "undecided"], limit: holdersRead },
+      call,
+    );
+    return items.filter(({ state, due }) => state !== "ready" || Date.parse(due) <= call.nowMs);
+  });
+  const ofGroup = once(
+    async (group: string) => (await reads.listRuns({ group, state: ["claimed"], limit: holdersRead }, call)).items,
+  );
+  return async (run) => {
+    const [{ leader, now }, task] = await Promise.all([cluster(""), taskOf(run.task)]);
+    // An ended run is explained by its own data, so workers and groups are not read.
+    const group = run.ended === null ? task?.group : undefined;
+    const [workers, all] =
+      group === undefined ? [{ items: [] }, { items: [] }] : await Promise.all([workersOf(group), groups("")]);
+    const own = all.items.find(({ name }) => name === group) ?? null;
+    const isFull = own !== null && own.limit !== null && own.claimed >= own.limit;
+    const holders =
+      run.state === "held" ? await ofTask(run.task) : run.state === "ready" && isFull ? await ofGroup(own.name) : [];
+    return {
+      run,
+      task,
+      leader: leader?.node ?? null,
+      workers: workers?.items ?? null,
+      group: own,
+      holders,
+      nowMs: Date.parse(now),
+    };
+  };
+}
+
+/** Returns a function that reads each key at most once. */
+function once<Read>(read: (key: string) => Promise<Read>): (key: string) => Promise<Read> {
+  const made = new Map<string, Promise<Read>>();
+  return (key) => {
+    const reading = made.get(key) ?? read(key);
+    made.set(key, reading);
+    return reading;
+  };
+}
+
+/** Returns null for a run or a task that does not exist, and for workers that the caller may not view. */
+async function known<Read>(reading: Promise<Read>): Promise<Read | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if ((["RUN_UNKNOWN", "TASK_UNKNOWN", "ACCESS_DENIED"] as const).some((code) => isCarillonError(error, code)))
+      return null;
+    throw error;
+  }
+}
