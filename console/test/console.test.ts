@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
+import { actsOfThePalette } from "./acting-by-keys.ts";
 import { completionsAndUndo } from "./acts.ts";
 import { waysOfAlarmRules } from "./alarm-rules.ts";
 import { servingAndSignIn } from "./entering.ts";
@@ -100,6 +101,7 @@ makingAndEditing(house);
 storeAway(house);
 whatIsRead(house);
 runsThatWait(house);
+actsOfThePalette(house);
 firstSteps(house);
 
 describe("hostile text", () => {

@@ -15,26 +15,32 @@ import { useAnswer } from "../api/answers.ts";
 import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { prefer, usePreferences } from "../preferences.ts";
+import { useActs } from "./palette/act-entries.ts";
+import { nameIn } from "./palette/act-words.ts";
+import type { Entry } from "./palette/entry.ts";
+import type { PaletteAct } from "./palette/palette-act.tsx";
 import { screens } from "./screens.ts";
 
-export interface Entry {
-  id: string;
-  text: string;
-  more: string;
-  icon: typeof IconMoon;
-  go: () => void;
-}
-
-/** Finds the entries that match `text`. @param asked `text` after a pause in typing, for which the server is searched */
-export function useEntries(text: string, asked: string, onKeys: () => void): { entries: Entry[]; isLooking: boolean } {
+/** Finds the entries that match `text`. @param typed `text` after a pause in typing, for which the server is searched */
+export function useEntries(
+  text: string,
+  typed: string,
+  onKeys: () => void,
+  onAct: (act: PaletteAct) => void,
+): { entries: Entry[]; isLooking: boolean } {
   const words = useWords();
   const { t } = words;
   const navigate = useNavigate();
+  const asked = nameIn(typed, t("palette.verbs"));
   const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
   const alarms = useAnswer("listAlarms", { limit: 100 }, { enabled: asked !== "" });
   const fixed = useFixed(onKeys);
+  const { acts, isReading } = useActs({ text, name: asked, found: asked === "" ? undefined : found.data, onAct });
+  // If the text has the word of an act, the acts come first, before the page of the task or worker.
+  const isAct = asked !== typed;
   const wanted = text.trim().toLowerCase();
   const entries: Entry[] = [
+    ...(isAct ? acts : []),
     ...fixed.filter((entry) => entry.text.toLowerCase().includes(wanted)),
     ...(asked === "" || !found.data
       ? []
@@ -78,8 +84,9 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
             go: () => void navigate({ to: role === "node" ? "/nodes" : "/workers" }),
           })),
         ]),
+    ...(isAct ? [] : acts),
   ];
-  return { entries, isLooking: found.isFetching };
+  return { entries, isLooking: found.isFetching || (isAct && isReading) };
 }
 
 const alarmsShown = 5;

@@ -1,13 +1,15 @@
 /**
  * The command palette, which navigates by a few letters: to screens, tasks, runs and operations by number, open alarms, workers,
- * and preferences.
+ * and preferences. It also opens the dialogs of acts on tasks, groups and workers.
  */
 import { Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconCornerDownLeft, IconSearch } from "@tabler/icons-react";
 import { useEffect, useId, useState } from "react";
 import { useWords } from "../messages/words.ts";
-import { type Entry, useEntries } from "./entries.ts";
+import { useEntries } from "./entries.ts";
+import type { Entry } from "./palette/entry.ts";
+import type { PaletteAct } from "./palette/palette-act.tsx";
 import css from "./palette.module.css";
 import type { TypedAhead } from "./typed-ahead.ts";
 
@@ -18,11 +20,13 @@ export function Palette({
   ahead,
   onClose,
   onKeys,
+  onAct,
 }: {
   /** The keys typed before the field has the focus. */
   ahead: TypedAhead;
   onClose: () => void;
   onKeys: () => void;
+  onAct: (act: PaletteAct) => void;
 }) {
   const { t } = useWords();
   const list = useId();
@@ -31,7 +35,7 @@ export function Palette({
   /** True from the press of Enter until the search results for the whole text have arrived; then the selected entry opens. */
   const [isEntered, setEntered] = useState(false);
   const [asked] = useDebouncedValue(text.trim(), 120);
-  const { entries, isLooking } = useEntries(text, asked, onKeys);
+  const { entries, isLooking } = useEntries(text, asked, onKeys, onAct);
   const isAsked = asked === text.trim();
   // While the field is empty, no entry is selected, because Enter would otherwise open the first entry.
   const chosen = Math.min(at ?? (text.trim() === "" ? -1 : 0), entries.length - 1);

@@ -10,6 +10,7 @@ import { Toasts } from "../parts/state/toasts.tsx";
 import { Banner } from "./banner.tsx";
 import { Choices } from "./choices.tsx";
 import { Navigation } from "./navigation.tsx";
+import type { PaletteAct } from "./palette/palette-act.tsx";
 import { Pulse } from "./pulse.tsx";
 import { screens } from "./screens.ts";
 import css from "./shell.module.css";
@@ -19,6 +20,9 @@ import { User } from "./user.tsx";
 
 const loadPalette = () => import("./palette.tsx").then(({ Palette }) => ({ default: Palette }));
 const Palette = lazy(loadPalette);
+const ActOfPalette = lazy(() =>
+  import("./palette/palette-act.tsx").then(({ ActOfPalette }) => ({ default: ActOfPalette })),
+);
 const Keys = lazy(() => import("./keys.tsx").then(({ Keys }) => ({ default: Keys })));
 
 const restMs = 1_500;
@@ -38,6 +42,7 @@ export function Shell() {
     setPalette(undefined);
   };
   const [keys, setKeys] = useState(false);
+  const [act, setAct] = useState<PaletteAct>();
   const content = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(startLine, []);
@@ -60,6 +65,13 @@ export function Shell() {
     "?": () => setKeys(true),
     ...Object.fromEntries(screens.flat().map(({ key, to }) => [`g ${key}`, () => void navigate({ to })])),
   });
+  const dialogs = (
+    <Suspense>
+      {palette && <Palette ahead={palette} onClose={closePalette} onKeys={() => setKeys(true)} onAct={setAct} />}
+      {act && <ActOfPalette chosen={act} onClose={() => setAct(undefined)} />}
+      {keys && <Keys onClose={() => setKeys(false)} />}
+    </Suspense>
+  );
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#content">
@@ -115,10 +127,7 @@ export function Shell() {
         <Banner />
         <Outlet />
       </main>
-      <Suspense>
-        {palette && <Palette ahead={palette} onClose={closePalette} onKeys={() => setKeys(true)} />}
-        {keys && <Keys onClose={() => setKeys(false)} />}
-      </Suspense>
+      {dialogs}
       <Toasts />
     </div>
   );

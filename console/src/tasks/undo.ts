@@ -8,24 +8,33 @@ import type { Task } from "./answers.ts";
 
 export const outdateTask = () => outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
 
+/** Acts on a task without a dialog. A failure is shown as a toast. @returns true if it succeeded */
+async function attempt(act: () => Promise<unknown>, done: string): Promise<boolean> {
+  try {
+    await act();
+    outdateTask();
+    toast({ text: done });
+    return true;
+  } catch (error) {
+    toastFailure(error);
+    return false;
+  }
+}
+
+/** Returns a function that resumes a paused task at once. */
+export function useResume(): (task: string) => void {
+  const { t } = useWords();
+  return (task) => void attempt(() => call("resumeTask", { task }), t("task.resumed", { task }));
+}
+
 /** Undoes an act on a task. A failure is shown as a toast, because the act's dialog is closed by then. */
 export function useUndo(task: Task) {
   const { t } = useWords();
   const navigate = useNavigate();
+  const resume = useResume();
   const { name } = task;
-  const attempt = async (act: () => Promise<unknown>, done: string) => {
-    try {
-      await act();
-      outdateTask();
-      toast({ text: done });
-      return true;
-    } catch (error) {
-      toastFailure(error);
-      return false;
-    }
-  };
   return {
-    resume: () => void attempt(() => call("resumeTask", { task: name }), t("task.resumed", { task: name })),
+    resume: () => resume(name),
     /** Restores the edits that a revert removed, as a new version. */
     editAgain: (version: number, ifVersion: number) =>
       void attempt(
