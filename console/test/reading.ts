@@ -144,6 +144,34 @@ export function whatIsRead(house: House): void {
     });
   });
 
+  describe("a search in a long log", () => {
+    test("goes on from the last loaded hit to the next one at the first press", async () => {
+      const { page, go } = await house.visit({ as: "viewer" });
+      await go(`/runs/${house.runs.longRun}?find=part`);
+      const hits = page.getByRole("search").getByRole("status");
+      await expect.poll(() => hits.innerText()).toBe("1 of 500+");
+      await page.getByRole("button", { name: "Hit before" }).click();
+      await expect.poll(() => hits.innerText()).toBe("500 of 500+");
+      await page.getByRole("button", { name: "Next hit" }).click();
+      await expect.poll(() => hits.innerText()).toBe("501 of 1,000+");
+      await page.locator("[data-hit]").waitFor();
+    });
+  });
+
+  describe("a slot that is far away", () => {
+    test("has one date, that of the task's zone, and names the zone", async () => {
+      const { page, go } = await house.visit({ as: "viewer", preferences: { zone: "America/New_York" } });
+      await go("/tasks/settle-accounts");
+      const row = page.getByRole("region", { name: "Next 20 slots" }).getByRole("row").last();
+      await page.getByRole("region", { name: "Next 20 slots" }).getByRole("row").nth(20).waitFor();
+      const [own = "", , away = ""] = await row.getByRole("cell").allInnerTexts();
+      // The slots are at 00:00 in Shanghai, which is the day before in New York.
+      const [day] = own.split(" 00:00");
+      expect(away).toBe(day);
+      await page.getByRole("columnheader", { name: "Away · Asia/Shanghai" }).waitFor();
+    });
+  });
+
   describe("the log of a run that has just ended", () => {
     test("takes the lines that the worker sends after the run's end", async () => {
       const { page, go } = await house.visit({ as: "viewer" });
@@ -289,6 +317,24 @@ export function whatIsRead(house: House): void {
       }));
       expect(found).toEqual({ ground: "rgb(245, 246, 248)", scrolled: 0, tall: true });
       await page.emulateMedia({ media: "screen" });
+    });
+  });
+
+  describe("the fullest minutes beside the hour", () => {
+    test("have a line each, with nothing cut", async () => {
+      const { page, go } = await house.visit({ as: "viewer", width: 1_024 });
+      await go("/timeline");
+      const rows = page.locator("section", { has: page.getByRole("heading", { name: "Fullest minutes" }) });
+      await rows.last().getByRole("button").first().waitFor();
+      const broken = await rows
+        .last()
+        .getByRole("button")
+        .evaluateAll((buttons) =>
+          buttons
+            .filter((one) => one.clientHeight > 40 || one.scrollWidth > one.clientWidth)
+            .map((one) => one.textContent),
+        );
+      expect(broken).toEqual([]);
     });
   });
 

@@ -109,6 +109,10 @@ describe("messages", () => {
     expect(away(now + 5 * 86_400_000, now)).toBe("in 5 d");
     expect(away(Date.parse("2046-03-11T00:00:00Z"), now)).toBe("Sun 11 Mar 2046");
     expect(away(Date.parse("2024-03-11T00:00:00Z"), now)).toBe("Mon 11 Mar 2024");
+    const atDayEnd = Date.parse("2046-03-11T20:00:00Z");
+    expect(away(atDayEnd, now)).toBe("Sun 11 Mar 2046");
+    expect(away(atDayEnd, now, "Asia/Shanghai")).toBe("Mon 12 Mar 2046");
+    expect(away(now + 5 * 86_400_000, now, "Asia/Shanghai")).toBe("in 5 d");
     expect(wordsIn("zh", "UTC").away(Date.parse("2046-03-11T00:00:00Z"), now)).toBe("2046年3月11日周日");
     // The server writes instants in UTC.
     expect(told("blackout 2031-01-01T23:00:00.000Z to 2031-01-02 05:00:30Z, see A-12T3")).toBe(

@@ -132,11 +132,14 @@ export function wordsIn(language: Language, zone: string) {
     moment: (ms: number, inZone = zone) =>
       `${dayOf(ms, language, inZone, true)} ${dateText(ms, language, inZone, clockParts)} ${offsetOf(ms, language, inZone)}`,
     exact: (ms: number, inZone = zone) => dateText(ms, language, inZone, { ...clockParts, fractionalSecondDigits: 3 }),
-    /** Formats a time relative to now, such as "in 5 min" or "2 h ago"; as a date if it is more than 30 days away. */
-    away: (ms: number, now: number) => {
+    /**
+     * Formats a time relative to now, such as "in 5 min" or "2 h ago"; as a date if it is more than 30 days away. Where `inZone` is
+     * given, the caller names that zone beside it.
+     */
+    away: (ms: number, now: number, inZone = zone) => {
       const gap = ms - now;
       if (Math.abs(gap) < 1_000) return t("time.now");
-      if (Math.abs(gap) > farMs) return day(ms, zone, now);
+      if (Math.abs(gap) > farMs) return day(ms, inZone, now);
       return gap > 0
         ? t("time.in", { span: rounded(gap, language) })
         : t("time.ago", { span: rounded(-gap, language) });

@@ -87,7 +87,11 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
     <Table
       label={t("task.slots", { n: slots.length })}
       className={css.slots}
-      heads={[t("task.slotIn", { zone }), ...(another ? [words.zone] : []), t("task.away")]}
+      heads={[
+        t("task.slotIn", { zone }),
+        ...(another ? [words.zone] : []),
+        another ? `${t("task.away")} · ${zone}` : t("task.away"),
+      ]}
     >
       {slots.map(({ slot, due, note }, at) => {
         const ms = Date.parse(slot);
@@ -104,7 +108,7 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
             </td>
             {another && <td className="figures soft">{words.when(ms)}</td>}
             <td>
-              <Away at={due ?? slot} />
+              <Away at={due ?? slot} zone={zone} />
             </td>
           </tr>
         );

@@ -19,6 +19,9 @@ import css from "./task.module.css";
 import { TaskOverview } from "./task-overview.tsx";
 import { Versions } from "./versions.tsx";
 
+/** The schedule's own zone; undefined if it has none. */
+const zoneOf = (schedule: unknown) => (schedule as { zone?: string }).zone;
+
 const parts = ["overview", "runs", "versions", "definition"] as const;
 
 export function TaskScreen() {
@@ -46,7 +49,7 @@ export function TaskScreen() {
             ) : (
               task.data.next && (
                 <span>
-                  {t("task.next")} <Away at={task.data.next} />
+                  {t("task.next")} <Away at={task.data.next} zone={zoneOf(task.data.schedule)} />
                 </span>
               )
             )}

@@ -4,14 +4,15 @@ import { useNow } from "../../now.ts";
 /**
  * A relative time such as "in 5 min"; a tooltip shows the full time.
  * @param past true for past events: these are never shown as "in 1 s", even if the page's clock is slightly behind the server's
+ * @param zone the zone in which a time that is far away is shown as a date; default: the viewer's
  */
-export function Away({ at, past = false }: { at: string; past?: boolean }) {
+export function Away({ at, past = false, zone }: { at: string; past?: boolean; zone?: string | undefined }) {
   const words = useWords();
   const now = useNow();
   const ms = Date.parse(at);
   return (
-    <time dateTime={at} title={words.moment(ms)} className="figures">
-      {words.away(past ? Math.min(ms, now) : ms, now)}
+    <time dateTime={at} title={words.moment(ms, zone)} className="figures">
+      {words.away(past ? Math.min(ms, now) : ms, now, zone)}
     </time>
   );
 }

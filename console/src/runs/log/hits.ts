@@ -47,7 +47,11 @@ export function useHits(search: Search, to: (line: LogLine) => void): Hits {
     const { hits, more, onMore } = found;
     if (hits.length === 0) return;
     const next = Math.min(at, hits.length - 1) + step;
-    if (next >= hits.length && more) return onMore();
+    if (next >= hits.length && more) {
+      // The index is beyond the loaded hits; the next hit is selected as soon as it is loaded.
+      onMore();
+      return setAt(next);
+    }
     setAt((next + hits.length) % hits.length);
     if (hits.length === 1 && hits[0]) to(hits[0]);
   };
