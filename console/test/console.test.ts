@@ -34,6 +34,7 @@ const screens = (): [path: string, shows: string][] => [
   ["/tasks", "nightly-report"],
   ["/tasks/nightly-report", "Europe/Berlin"],
   ["/tasks/sync-inventory?part=runs", "succeeded|成功"],
+  ["/tasks/sync-inventory?part=statistics", "Success|成功率|No figures|暂无统计"],
   ["/tasks/sync-inventory?part=versions", "admin|atlas|code"],
   ["/runs", "heartbeat"],
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],

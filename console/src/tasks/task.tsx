@@ -15,6 +15,7 @@ import { Acts } from "./acts.tsx";
 import { SchedulesLink } from "./list/task-columns.tsx";
 import { Releases } from "./releases.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
+import { StatisticsOfTask } from "./statistics/statistics.tsx";
 import css from "./task.module.css";
 import { TaskOverview } from "./task-overview.tsx";
 import { Versions } from "./versions.tsx";
@@ -22,7 +23,7 @@ import { Versions } from "./versions.tsx";
 /** The schedule's own zone; undefined if it has none. */
 const zoneOf = (schedule: unknown) => (schedule as { zone?: string }).zone;
 
-const parts = ["overview", "runs", "versions", "definition"] as const;
+const parts = ["overview", "runs", "statistics", "versions", "definition"] as const;
 
 export function TaskScreen() {
   const words = useWords();
@@ -95,6 +96,9 @@ export function TaskScreen() {
               </Tabs.Panel>
               <Tabs.Panel value="runs">
                 <TaskRuns task={name} />
+              </Tabs.Panel>
+              <Tabs.Panel value="statistics">
+                <StatisticsOfTask task={name} />
               </Tabs.Panel>
               <Tabs.Panel value="versions">
                 <div className={css.versions}>

@@ -11,6 +11,7 @@ import { payloadEn } from "./payload.ts";
 import { runsEn } from "./runs.ts";
 import { secondFactorEn } from "./second-factor.ts";
 import { signInEn } from "./sign-in.ts";
+import { statisticsEn } from "./statistics.ts";
 import { tasksEn } from "./tasks.ts";
 import { timelineEn } from "./timeline.ts";
 import { whyEn } from "./why.ts";
@@ -21,6 +22,7 @@ import { whyEn } from "./why.ts";
  */
 export const en = {
   ...tasksEn,
+  ...statisticsEn,
   ...runsEn,
   ...whyEn,
   ...clusterEn,

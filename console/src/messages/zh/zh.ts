@@ -12,12 +12,14 @@ import { payloadZh } from "./payload.ts";
 import { runsZh } from "./runs.ts";
 import { secondFactorZh } from "./second-factor.ts";
 import { signInZh } from "./sign-in.ts";
+import { statisticsZh } from "./statistics.ts";
 import { tasksZh } from "./tasks.ts";
 import { timelineZh } from "./timeline.ts";
 import { whyZh } from "./why.ts";
 
 export const zh: Record<keyof typeof en, string> = {
   ...tasksZh,
+  ...statisticsZh,
   ...runsZh,
   ...whyZh,
   ...clusterZh,

@@ -1,0 +1,29 @@
+import type { Answer } from "../../api/call.ts";
+
+export type Statistics = Answer<"getTaskStatistics">;
+export type Period = Statistics["periods"][number];
+export const lengths = ["hour", "day", "month"] as const;
+export type Length = (typeof lengths)[number];
+
+const dayMs = 86_400_000;
+/** By the day, this many days are shown; of hours and months the server's own ranges are. */
+const daysShown = 92;
+
+/** Returns when the shown periods begin, in whole days of UTC, so that the request stays the same for a day. */
+export const sinceOf = (by: Length, nowMs: number): string | undefined =>
+  by === "day" ? new Date(Math.floor(nowMs / dayMs - daysShown) * dayMs).toISOString() : undefined;
+
+/** The share of runs that succeeded, among those that succeeded or failed; null if there was none. */
+export function successOf({ counts }: Pick<Period, "counts">): number | null {
+  const ended = counts.succeeded + counts.failed;
+  return ended === 0 ? null : counts.succeeded / ended;
+}
+
+/** Returns where each period lies between the first and the end of the last one, as shares from 0 to 1. */
+export function placesOf(periods: readonly Pick<Period, "from">[], by: Length): { from: number; width: number }[] {
+  const lengthMs = { hour: dayMs / 24, day: dayMs, month: 30 * dayMs }[by];
+  const starts = periods.map(({ from }) => Date.parse(from));
+  const [first = 0, last = 0] = [starts[0], starts.at(-1)];
+  const wholeMs = last - first + lengthMs;
+  return starts.map((ms) => ({ from: (ms - first) / wholeMs, width: lengthMs / wholeMs }));
+}
