@@ -13,6 +13,11 @@ const overview = createRoute({
   path: "/",
   component: screen(() => import("./overview/overview.tsx"), "Overview"),
 });
+const wallboard = createRoute({
+  ...under,
+  path: "/wallboard",
+  component: screen(() => import("./wallboard/wallboard.tsx"), "Wallboard"),
+});
 const tasks = createRoute({
   ...under,
   path: "/tasks",
@@ -107,6 +112,7 @@ const settings = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     overview,
+    wallboard,
     timeline,
     tasks,
     task,

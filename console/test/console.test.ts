@@ -22,6 +22,7 @@ import { steadyLists } from "./steady.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, openStage } from "./support/stage.mjs";
 import { runsThatWait } from "./waiting.ts";
+import { wallboard } from "./wallboard.ts";
 
 const house = openHouse();
 
@@ -104,6 +105,7 @@ whatIsRead(house);
 runsThatWait(house);
 actsOfThePalette(house);
 firstSteps(house);
+wallboard(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

@@ -9,24 +9,26 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** One list of the next starts: runs that are already planned (`ready`), and later slots (`coming`). */
-export function Coming({
-  coming,
-  ready,
-  now,
-}: {
+interface Starts {
   coming: Answer<"listComing">["coming"];
   ready: ListedRun[];
   now: number;
-}) {
-  const { t } = useWords();
+}
+
+/** The next starts by time: runs that are already planned (`ready`), and later slots (`coming`). Each task appears once. */
+export function startsOf({ coming, ready, now }: Starts): { task: string; at: string }[] {
   const soon = [
     ...ready.filter(({ due }) => Date.parse(due) >= now - 1_000).map(({ task, due }) => ({ task, at: due })),
     ...coming.filter(({ next }) => Date.parse(next) >= now - 1_000).map(({ task, next }) => ({ task, at: next })),
   ].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
   // Each task appears once, at its next slot, because a task that fires every second would fill the list.
   const seen = new Set<string>();
-  const shown = soon.filter(({ task }) => !seen.has(task) && seen.add(task)).slice(0, listed);
+  return soon.filter(({ task }) => !seen.has(task) && seen.add(task));
+}
+
+export function Coming(starts: Starts) {
+  const { t } = useWords();
+  const shown = startsOf(starts).slice(0, listed);
   if (shown.length === 0) return <Nothing title={t("overview.nothingNext")}>{t("overview.nothingNextTold")}</Nothing>;
   return (
     <AnchoredList rows={shown} keyOf={({ task, at }) => `${task} ${at}`} byTouch={false}>

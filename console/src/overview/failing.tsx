@@ -8,13 +8,18 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
+/** Groups failed runs by task, the task with the most failures first. */
+export function failingOf(runs: ListedRun[]): [task: string, runs: ListedRun[]][] {
+  const tasks = new Map<string, ListedRun[]>();
+  for (const run of runs) tasks.set(run.task, [...(tasks.get(run.task) ?? []), run]);
+  return [...tasks].sort(([, a], [, b]) => b.length - a.length);
+}
+
 /** Lists the tasks with the most failures, the highest number first. */
 export function Failing({ runs }: { runs: ListedRun[] }) {
   const { t } = useWords();
   if (runs.length === 0) return <Nothing title={t("overview.noneFailing")}>{t("overview.noneFailingTold")}</Nothing>;
-  const tasks = new Map<string, ListedRun[]>();
-  for (const run of runs) tasks.set(run.task, [...(tasks.get(run.task) ?? []), run]);
-  const sorted = [...tasks].sort(([, a], [, b]) => b.length - a.length).slice(0, listed);
+  const sorted = failingOf(runs).slice(0, listed);
   return (
     <AnchoredList rows={sorted} keyOf={([task]) => task} byTouch={false}>
       {(rows) => (

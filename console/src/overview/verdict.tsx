@@ -23,7 +23,8 @@ interface Trouble {
   link: ReactNode;
 }
 
-function useTroubles({ cluster, overdue, undecided, failures, alarming, isAlone }: Figures): Trouble[] {
+/** What is wrong now, each with a link to the screen that shows it. */
+export function useTroubles({ cluster, overdue, undecided, failures, alarming, isAlone }: Figures): Trouble[] {
   const { t } = useWords();
   const { leastOf } = useCounts();
   const runs = (state: string) => (
@@ -80,11 +81,14 @@ export function Verdict({ figures }: { figures: Figures }) {
   );
 }
 
+export const worstOf = (troubles: readonly { tone: Tone }[]): "bad" | "late" | "ok" =>
+  troubles.some(({ tone }) => tone === "bad") ? "bad" : troubles.length > 0 ? "late" : "ok";
+
 function Known({ figures }: { figures: Figures }) {
   const { t, span } = useWords();
   const troubles = useTroubles(figures);
   const late = figures.lateMost;
-  const worst = troubles.some(({ tone }) => tone === "bad") ? "bad" : troubles.length > 0 ? "late" : "ok";
+  const worst = worstOf(troubles);
   const Icon = worst === "bad" ? IconCircleXFilled : worst === "late" ? IconAlertTriangleFilled : IconCircleCheckFilled;
   return (
     <section className={css.verdict} data-tone={worst} aria-label={t("overview.verdict")}>

@@ -1,4 +1,5 @@
 import { SegmentedControl, Switch } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
@@ -54,6 +55,7 @@ export function Settings() {
               checked={readOnly}
               onChange={(event) => prefer({ readOnly: event.currentTarget.checked })}
             />
+            <Link to="/wallboard">{t("wallboard.open")}</Link>
           </div>
         </Card>
         <Card title={t("settings.you")}>

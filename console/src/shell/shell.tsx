@@ -72,6 +72,14 @@ export function Shell() {
       {keys && <Keys onClose={() => setKeys(false)} />}
     </Suspense>
   );
+  // The wallboard has the screen to itself. The live updates and the keys stay.
+  if (path === "/wallboard")
+    return (
+      <>
+        <Outlet />
+        {dialogs}
+      </>
+    );
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#content">
