@@ -17,6 +17,7 @@ import { waysOfAnOperator } from "./operating.ts";
 import { storeAway } from "./outage.ts";
 import { whatIsRead } from "./reading.ts";
 import { secondFactors } from "./second-factor.ts";
+import { whatIsShared } from "./sharing.ts";
 import { whatStays } from "./staying.ts";
 import { steadyLists } from "./steady.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
@@ -106,6 +107,7 @@ runsThatWait(house);
 actsOfThePalette(house);
 firstSteps(house);
 wallboard(house);
+whatIsShared(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

@@ -90,12 +90,8 @@ export async function follow<Id extends StreamId>(
   }
 }
 
-async function send(
-  id: string,
-  given: Record<string, unknown>,
-  { signal, ifVersion, key }: CallOptions,
-  accept: string,
-): Promise<Response> {
+/** Returns the route's path with the parameters of path and query filled in, and the parameters of the body. */
+function requestOf(id: string, given: Record<string, unknown>) {
   const shape = routes[id];
   if (!shape) throw new Error(`the contract has no route ${id}`);
   const query = new URLSearchParams();
@@ -107,14 +103,32 @@ async function send(
     else if (shape.query.includes(name)) for (const one of [value].flat()) query.append(name, String(one));
     else body[name] = value;
   }
+  const text = query.toString();
+  return { shape, path: text === "" ? path : `${path}?${text}`, body };
+}
+
+/** Returns the command that reads the same from a shell. The token is a variable of the shell, never the page's own sign-in. */
+export function curlOf<Id extends PlainId>(id: Id, given: Given<Id>): string {
+  const { path } = requestOf(id, given as Record<string, unknown>);
+  // Within single quotes a shell reads everything but a single quote as it is, and `URLSearchParams` and names in a path may have one.
+  const url = `${window.location.origin}${path}`.replaceAll("'", "%27");
+  return `curl -H "Authorization: Bearer $CARILLON_TOKEN" '${url}'`;
+}
+
+async function send(
+  id: string,
+  given: Record<string, unknown>,
+  { signal, ifVersion, key }: CallOptions,
+  accept: string,
+): Promise<Response> {
+  const { shape, path, body } = requestOf(id, given);
   const headers: Record<string, string> = { accept };
   if (shape.body) headers["content-type"] = "application/json";
   if (shape.method !== "GET" && shape.policy !== "anyone") headers["idempotency-key"] = key ?? newKey();
   if (shape.etag) headers["if-match"] = ifVersion === undefined ? "*" : `"${ifVersion}"`;
-  const text = query.toString();
   let response: Response;
   try {
-    response = await fetch(text === "" ? path : `${path}?${text}`, {
+    response = await fetch(path, {
       method: shape.method,
       headers,
       credentials: "same-origin",

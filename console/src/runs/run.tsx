@@ -7,6 +7,7 @@ import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords, type Words } from "../messages/words.ts";
 import { Confirm, type Doing } from "../parts/form/confirm.tsx";
+import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
 import { StateMark, Tag } from "../parts/state/mark.tsx";
 import { Shown } from "../parts/state/notice.tsx";
@@ -64,7 +65,14 @@ export function RunScreen() {
           </span>
         )
       }
-      acts={run.data && <Acts run={run.data} />}
+      acts={
+        run.data && (
+          <>
+            <CopyCurl id="getRun" given={{ run: number }} />
+            <Acts run={run.data} />
+          </>
+        )
+      }
     >
       {number === 0 ? (
         <Shown of={{ data: undefined, error: new Error(t("run.noNumber")), refetch: () => undefined }}>

@@ -4,8 +4,10 @@ import { useMemo } from "react";
 import { useMay } from "../api/may.ts";
 import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
+import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Filters } from "../parts/form/filters.tsx";
 import { RangeField, useBounds } from "../parts/form/range-field.tsx";
+import { Views } from "../parts/form/views.tsx";
 import { Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { useChoice } from "../parts/table/choice.tsx";
@@ -31,22 +33,29 @@ export function Runs() {
   const bounds = useBounds(search);
   const filter = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
-  const runs = usePages(
-    "listRuns",
-    {
-      limit: pageSize,
-      ...namedOf(search),
-      ...(picked.length > 0 ? { state: picked } : {}),
-      ...(labels.length > 0 ? { label: labels } : {}),
-      ...bounds,
-    },
-    { everyMs },
-  );
+  const given = {
+    limit: pageSize,
+    ...namedOf(search),
+    ...(picked.length > 0 ? { state: picked } : {}),
+    ...(labels.length > 0 ? { label: labels } : {}),
+    ...bounds,
+  };
+  const runs = usePages("listRuns", given, { everyMs });
   const isFiltered = Object.keys(search).length > 0;
   const may = useMay("operator");
   const { chosen, choose, chooseNone } = useChoice(search);
   return (
-    <Page title={t("screen.runs")} below={t("runs.lead")} fill>
+    <Page
+      title={t("screen.runs")}
+      below={t("runs.lead")}
+      acts={
+        <>
+          <CopyCurl id="listRuns" given={given} />
+          <Views list="runs" present={search} onTake={(view) => void navigate({ search: view })} />
+        </>
+      }
+      fill
+    >
       <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
         <TaskNameField task={search.task} matching={search.matching} onChange={(named) => filter({ ...named })} />
         <MultiSelect

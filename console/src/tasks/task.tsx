@@ -3,6 +3,7 @@ import { IconPlayerPause } from "@tabler/icons-react";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
+import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
@@ -58,7 +59,14 @@ export function TaskScreen() {
           </span>
         )
       }
-      acts={task.data && <Acts task={task.data} />}
+      acts={
+        task.data && (
+          <>
+            <CopyCurl id="getTask" given={{ task: name }} />
+            <Acts task={task.data} />
+          </>
+        )
+      }
     >
       <Shown of={task}>
         {(data) => (

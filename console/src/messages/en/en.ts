@@ -66,6 +66,7 @@ export const en = {
   "act.undo": "Undo",
   "act.more": "More actions",
   "act.copy": "Copy",
+  "act.curl": "Copy as curl",
   "act.copied": "Copied",
   "act.copyOf": "Copy {what}",
   "list.more": "Show more",

@@ -32,6 +32,7 @@ export const tasksEn = {
   "tasks.noneMatch": "No task matches",
   "tasks.noneMatchTold": "A name is looked for anywhere in it; * stands for any text, ? for one character.",
   "views.title": "Views",
+  "views.link": "Copy the link of this view",
   "views.none": "Filters that you keep under a name are here.",
   "views.name": "Keep this filter as",
   "views.keep": "Keep",

@@ -33,6 +33,7 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "tasks.noneMatch": "没有匹配的任务",
   "tasks.noneMatchTold": "名称按任意位置匹配；* 代表任意文本，? 代表一个字符。",
   "views.title": "视图",
+  "views.link": "复制此视图的链接",
   "views.none": "以名称保存的筛选会显示在这里。",
   "views.name": "将当前筛选保存为",
   "views.keep": "保存",

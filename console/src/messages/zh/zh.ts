@@ -63,6 +63,7 @@ export const zh: Record<keyof typeof en, string> = {
   "act.undo": "撤销",
   "act.more": "更多操作",
   "act.copy": "复制",
+  "act.curl": "复制为命令",
   "act.copied": "已复制",
   "act.copyOf": "复制{what}",
   "list.more": "显示更多",

@@ -5,7 +5,9 @@ import { lazy, Suspense, useCallback, useState } from "react";
 import { useMay } from "../../api/may.ts";
 import type { Filter } from "../../filter.ts";
 import { useWords } from "../../messages/words.ts";
+import { CopyCurl } from "../../parts/form/copy-curl.tsx";
 import { Filters, GroupField } from "../../parts/form/filters.tsx";
+import { Views } from "../../parts/form/views.tsx";
 import { Page } from "../../parts/layout/page.tsx";
 import { Nothing, Shown, Waiting } from "../../parts/state/notice.tsx";
 import { useChoice } from "../../parts/table/choice.tsx";
@@ -13,7 +15,6 @@ import { usePages } from "../../parts/table/pages.ts";
 import { globOf, NameField } from "../name-field.tsx";
 import { BulkBar } from "./bulk-bar.tsx";
 import { TaskGrid } from "./task-grid.tsx";
-import { Views } from "./views.tsx";
 
 const Create = lazy(() => import("../create/create.tsx").then(({ Create }) => ({ default: Create })));
 
@@ -65,7 +66,8 @@ export function Tasks() {
         : { below: t("tasks.lead") })}
       acts={
         <>
-          <Views present={search} onTake={(view) => void navigate({ search: view })} />
+          <CopyCurl id="listTasks" given={given} />
+          <Views list="tasks" present={search} onTake={(view) => void navigate({ search: view })} />
           {mayCreate && !search.of && (
             <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setCreates(true)}>
               {t("create.open")}
