@@ -8,6 +8,7 @@ import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
 import { eventRoutes } from "./contract/events.ts";
 import { hookRoutes } from "./contract/hooks.ts";
+import { flowRoutes } from "./contract/flow.ts";
 import { operationRoutes } from "./contract/operations.ts";
 import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
@@ -22,6 +23,7 @@ export const routes = {
   ...bundleRoutes,
   ...timelineRoutes,
   ...runRoutes,
+  ...flowRoutes,
   ...operationRoutes,
   ...calendarRoutes,
   ...clusterRoutes,

@@ -189,6 +189,9 @@ export const limits = {
   explainedRuns: 100,
   recentRuns: 100,
   comingTasks: 200,
+  /** In one answer: the number of tasks of a graph of tasks, and of runs of a run's family. */
+  flowTasks: 300,
+  familyRuns: 300,
   passwordLength: 1_000,
   /** The largest size of a secret's value. */
   secretBytes: 32 * 1024,

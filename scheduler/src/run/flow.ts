@@ -1,6 +1,6 @@
 import type { Json } from "../base/json.ts";
 import type { Ends } from "../task/after.ts";
-import type { Enqueued } from "./run-record.ts";
+import type { Enqueued, RunRecord } from "./run-record.ts";
 
 /** An ended run, as it is shown to the run that follows it, joins it or continues it. */
 export interface RunInput {
@@ -44,6 +44,12 @@ export interface Relative {
   task: string;
   state: string;
   relation: "parent" | "input" | "child" | "after" | "join" | "chain";
+}
+
+/** Runs without their large parts, each with the runs that it comes from. `more`: there are more than these. */
+export interface RunFamily {
+  runs: { run: RunRecord; parentId: number | null; inputs: number[] }[];
+  more: boolean;
 }
 
 /** A task that is configured to run after another task's runs. */
@@ -116,6 +122,13 @@ export interface FlowStore extends RunFlow {
   relatives(runId: number, limit: number): Promise<Relative[]>;
   /** Returns the tasks that run after this one, by name. */
   followers(taskId: number): Promise<Follower[]>;
+  /**
+   * Returns the names of at most `limit` tasks that follow others or are followed: all such tasks, or those that are connected with the task
+   * `taskId` over any number of steps, and itself. `namespaces`: only tasks in these; null: all.
+   */
+  connected(which: { taskId: number | null; namespaces: readonly string[] | null; limit: number }): Promise<string[]>;
+  /** Returns a run and the runs that it is connected with, by number, at most `limit`; no runs if it does not exist. */
+  family(runId: number, limit: number): Promise<RunFamily>;
   /** Returns the verdicts on the run that arrived after its claim had ended. */
   lateResults(runId: number): Promise<LateResult[]>;
 }

@@ -251,6 +251,16 @@ export const taskExamples = {
   },
   listSlots: { given: { task: "settle" }, answer: { items: [], next: null, ranges: [] } },
   listFollowers: { given: { task: "settle" }, answer: { followers: [{ task: "mail", on: "success", with: [] }] } },
+  listFlow: {
+    given: { task: "settle" },
+    answer: {
+      tasks: [
+        { task: "mail", group: "finance", paused: false, after: ["settle"], on: "success" },
+        { task: "settle", group: "finance", paused: false, after: [], on: null },
+      ],
+      more: false,
+    },
+  },
   listTaskReleases: { given: { task: "settle" }, answer: { releases: [] } },
   checkPayload: { given: { task: "settle", payload: { quarter: "2029-4" } }, answer: { checked: true, issues: [] } },
   suggestSpread: {

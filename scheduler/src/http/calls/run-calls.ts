@@ -1,6 +1,7 @@
 import { runStates } from "../../api/contract/runs.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
 import { labelsOfTexts } from "../../api/run-labels.ts";
+import { limits } from "../../base/limits.ts";
 import { labelsOf } from "../../run/enqueue-options.ts";
 import { outcomes, runUnknown } from "../../run/run.ts";
 import type { RunMatch, RunRecord } from "../../run/run-record.ts";
@@ -79,7 +80,7 @@ export function runCalls({
   store,
   taskIdOf,
   tail,
-}: RunCallOptions): Some<"listRecentRuns" | "listRuns" | "getRun" | "listLogs" | "tailLogs"> {
+}: RunCallOptions): Some<"listRecentRuns" | "listRuns" | "getRun" | "getRunFamily" | "listLogs" | "tailLogs"> {
   const wholes = new Gathered((runIds: number[]) => store.browse.whole(runIds, relativesShown), readsPerStatement);
 
   return {
@@ -163,6 +164,13 @@ export function runCalls({
         letter,
         redrives,
       };
+    },
+
+    async getRunFamily({ run: runId }, { reach }) {
+      const { runs, more } = await store.flow.family(runId, limits.familyRuns);
+      if (runs.length === 0) throw runUnknown(runId);
+      const seen = runs.filter(({ run }) => reach.has(run.task));
+      return { runs: seen.map(({ run, parentId, inputs }) => ({ ...summary(run), parent: parentId, inputs })), more };
     },
 
     async listLogs({ run, cursor, limit, order, beside, level, attempt, find }) {

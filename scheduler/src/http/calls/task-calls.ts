@@ -1,6 +1,7 @@
 import { isoTime } from "../../api/run-json.ts";
 import { releaseObject, statisticsObject, taskObject } from "../../api/task-json.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
 import { nextDue } from "../../slots/upcoming-slots.ts";
 import type { Store } from "../../store/store.ts";
 import { statisticsOf } from "../../task/statistics/statistics.ts";
@@ -55,6 +56,7 @@ export function taskCalls(
   | "getTask"
   | "getTaskStatistics"
   | "listFollowers"
+  | "listFlow"
   | "listTaskReleases"
   | "listTaskVersions"
   | "diffTask"
@@ -112,6 +114,23 @@ export function taskCalls(
       const followers = await store.flow.followers(taskId);
       // Followers in namespaces that the caller may not see are left out.
       return { followers: followers.filter((one) => [one.task, ...one.with].every((name) => reach.has(name))) };
+    },
+
+    async listFlow({ task }, { reach }) {
+      if (task !== undefined) reach.check(task);
+      const taskId = task === undefined ? null : (await store.tasks.byName(task)).taskId;
+      const which = { taskId, namespaces: reach.namespaces, limit: limits.flowTasks + 1 };
+      const names = await store.flow.connected(which);
+      const shown = new Set(names.slice(0, limits.flowTasks));
+      const records = await store.tasks.byNames([...shown]);
+      const tasks = records.map(({ name, definition: { group, after }, paused }) => ({
+        task: name,
+        group,
+        paused: paused !== null,
+        after: (after?.tasks ?? []).filter((one) => shown.has(one)),
+        on: after?.on ?? null,
+      }));
+      return { tasks: tasks.sort((a, b) => (a.task < b.task ? -1 : 1)), more: names.length > limits.flowTasks };
     },
 
     async listTaskReleases({ task }) {

@@ -3,7 +3,9 @@ import { liveStates, outcomes } from "../../../run/run.ts";
 import type { Database } from "../database.ts";
 import { sourceOf } from "../enqueue/sources.ts";
 import { runOutcome, runState } from "../states.ts";
+import { connected } from "./connected.ts";
 import { decide } from "./decide.ts";
+import { family } from "./family.ts";
 import { fireJoins } from "./following.ts";
 import { readInputs } from "./inputs.ts";
 import { spawn, unknownTask } from "./spawn.ts";
@@ -18,6 +20,8 @@ export function flowStore(database: Database): FlowStore {
     join: (parentIds, nowMs) => fireJoins(database, parentIds, nowMs),
     decide: (runId, how, why, nowMs, by) => decide(database, { runId, how, why, nowMs, by }),
     followers: (taskId) => followers(database, taskId),
+    connected: (which) => connected(database, which),
+    family: (runId, limit) => family(database, runId, limit),
     relatives: (runId, limit) => relatives(database, runId, limit),
     lateResults: (runId) => lateResults(database, runId),
   };

@@ -18,6 +18,23 @@ const padded = (ids: number[]): number[] =>
   ids.length >= arrayLeast ? ids : [...ids, ...new Array<number>(arrayLeast - ids.length).fill(ids[0] as number)];
 
 /**
+ * Reads live runs first, and then looks among ended runs for those that were not found, so that a run that ends between the two
+ * statements is found by the second.
+ * @param brief true to leave out parts that can be large
+ */
+export async function runRows(database: Database, runIds: number[], brief: boolean): Promise<Map<number, RunRow>> {
+  const found = new Map<number, RunRow>();
+  for (const table of ["run", "run_history"] as const) {
+    const left = runIds.filter((runId) => !found.has(runId));
+    if (left.length === 0) break;
+    const text = `${runRecordSql(database.schema, table, brief)} where r.id = any($1)`;
+    const name = `${brief ? "brief" : "whole"}-${table}`;
+    for (const row of await database.query<RunRow>(name, text, [padded(left)])) found.set(row.id, row);
+  }
+  return found;
+}
+
+/**
  * Reads everything about runs, with as many statements for many runs as for one, because with one partition per day the cost of a statement
  * hardly depends on the number of runs. Rows of the history are looked up by numbers in an array and not by a join, for which the planner
  * would read the whole history.
@@ -43,25 +60,10 @@ export function wholeRuns(database: Database) {
     from (select *, row_number() over (partition by asked order by id) as place from kin) k join ${s}.task t on t.id = k.task_id
     where k.place <= $2 order by k.id`;
 
-  /**
-   * Reads live runs first, and then looks among ended runs for those that were not found, so that a run that ends between the two
-   * statements is found by the second.
-   */
-  async function records(runIds: number[]): Promise<Map<number, RunRow>> {
-    const found = new Map<number, RunRow>();
-    for (const table of ["run", "run_history"] as const) {
-      const left = runIds.filter((runId) => !found.has(runId));
-      if (left.length === 0) break;
-      const text = `${runRecordSql(s, table)} where r.id = any($1)`;
-      for (const row of await database.query<RunRow>(`whole-${table}`, text, [padded(left)])) found.set(row.id, row);
-    }
-    return found;
-  }
-
   return async (runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]> => {
     const ids = padded([...new Set(runIds)]);
     const [found, attempts, relatives, late, letters, redrives] = await Promise.all([
-      records(ids),
+      runRows(database, ids, false),
       database.query<AttemptRecord & { asked: number }>(
         "whole-attempts",
         `select a.run_id as asked, a.attempt, a.fence, o.node, a.claimed_ms as "claimedMs", a.started_ms as "startedMs", a.ended_ms as "endedMs",
