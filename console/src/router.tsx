@@ -30,6 +30,11 @@ const task = createRoute({
   validateSearch: picks("part", "from", "to"),
   component: screen(() => import("./tasks/task.tsx"), "TaskScreen"),
 });
+const flow = createRoute({
+  ...under,
+  path: "/flow",
+  component: screen(() => import("./flow/flow.tsx"), "FlowScreen"),
+});
 const runs = createRoute({
   ...under,
   path: "/runs",
@@ -116,6 +121,7 @@ export const router = createRouter({
     timeline,
     tasks,
     task,
+    flow,
     runs,
     run,
     deadLetters,

@@ -9,6 +9,7 @@ import { completionsAndUndo } from "./acts.ts";
 import { waysOfAlarmRules } from "./alarm-rules.ts";
 import { servingAndSignIn } from "./entering.ts";
 import { firstSteps } from "./first-steps.ts";
+import { waysOfFlow } from "./flow.ts";
 import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
@@ -41,6 +42,7 @@ const screens = (): [path: string, shows: string][] => [
   ["/runs", "heartbeat"],
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],
   ["/dead-letters", "warehouse"],
+  ["/flow", "No task comes after another|没有任务在其他任务之后运行"],
   ["/timeline", "always: 30|始终：30"],
   ["/timeline?days=1&view=numbers&matching=sync", "sync-inventory"],
   ["/operations", "Run again|重新运行"],
@@ -108,6 +110,7 @@ actsOfThePalette(house);
 firstSteps(house);
 wallboard(house);
 whatIsShared(house);
+waysOfFlow(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

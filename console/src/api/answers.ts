@@ -2,7 +2,7 @@
  * The cache of the server's answers. The cache key is the route's id, then the parameters, so that all answers of one route can be
  * invalidated together.
  */
-import { keepPreviousData, QueryClient, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, QueryClient, useQueries, useQuery } from "@tanstack/react-query";
 import { type Answer, call, type Given, isAway, isRefusal, type PlainId } from "./call.ts";
 
 /** The time for which an answer counts as fresh. */
@@ -45,14 +45,23 @@ export const refetchEvery =
   ({ state }: { state: { error: unknown } }): number | false =>
     isAway(state.error) ? againMs : (everyMs ?? false);
 
+const queryOf = <Id extends PlainId>(id: Id, given: Given<Id>, asking: Asking) => ({
+  queryKey: [id, given],
+  queryFn: ({ signal }: { signal: AbortSignal }) => call(id, given, { signal }) as Promise<Answer<Id>>,
+  enabled: asking.enabled ?? true,
+  refetchInterval: refetchEvery(asking.everyMs),
+});
+
 export function useAnswer<Id extends PlainId>(id: Id, given: Given<Id>, asking: Asking = {}) {
   return useQuery({
-    queryKey: [id, given],
-    queryFn: ({ signal }) => call(id, given, { signal }) as Promise<Answer<Id>>,
-    enabled: asking.enabled ?? true,
-    refetchInterval: refetchEvery(asking.everyMs),
+    ...queryOf(id, given, asking),
     ...(asking.keep ? { placeholderData: keepPreviousData } : {}),
   });
+}
+
+/** The answers to several requests of one route, for a list that is longer than one request may name. */
+export function useAnswers<Id extends PlainId>(id: Id, givens: readonly Given<Id>[], asking: Asking = {}) {
+  return useQueries({ queries: givens.map((given) => queryOf(id, given, asking)) });
 }
 
 /** Marks the answers of these routes as stale; those on screen are fetched again. */

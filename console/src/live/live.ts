@@ -52,6 +52,7 @@ function tell(event: Event<"followEvents">): void {
       gather(
         "listRuns",
         "getRun",
+        "getRunFamily",
         "listRecentRuns",
         "listTasks",
         "getTask",
@@ -63,6 +64,7 @@ function tell(event: Event<"followEvents">): void {
     case "tasks":
       gather(
         "listTasks",
+        "listFlow",
         "getTask",
         "listComing",
         "listUpcomingSlots",

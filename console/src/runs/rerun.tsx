@@ -80,7 +80,7 @@ function Asked({
       act={t("run.rerun")}
       onDo={async (doing) => {
         const made = await send(doing);
-        outdate("getRun", "listRuns", "listRecentRuns");
+        outdate("getRun", "getRunFamily", "listRuns", "listRecentRuns");
         toast({ text: t("run.rerunDone", { run: String(made.run) }) });
         if (!doing.signal.aborted) void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
       }}

@@ -1,27 +1,22 @@
-import { Button } from "@mantine/core";
-import { IconArrowBackUp, IconBan, IconRefresh } from "@tabler/icons-react";
 import { Link, useParams } from "@tanstack/react-router";
-import { useState } from "react";
-import { outdate, useAnswer } from "../api/answers.ts";
-import { call } from "../api/call.ts";
-import { useReach } from "../api/may.ts";
+import { lazy, Suspense } from "react";
+import { useAnswer } from "../api/answers.ts";
 import { useWords, type Words } from "../messages/words.ts";
-import { Confirm, type Doing } from "../parts/form/confirm.tsx";
 import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
 import { StateMark, Tag } from "../parts/state/mark.tsx";
 import { Shown } from "../parts/state/notice.tsx";
-import { toast } from "../parts/state/toasts.tsx";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
+import { RunActs } from "./acts.tsx";
 import type { Run } from "./answers.ts";
 import { Kept } from "./kept.tsx";
 import { labelsText } from "./labels.ts";
 import { Log } from "./log/log.tsx";
 import { Lateness, RunMark as Mark } from "./marks.tsx";
+import { numberOf } from "./number.ts";
 import { RunProgress } from "./progress.tsx";
-import { Rerun } from "./rerun.tsx";
 import css from "./run.module.css";
 import { isOver, isState } from "./states.ts";
 import { Waterfall } from "./waterfall.tsx";
@@ -30,10 +25,13 @@ import { Why } from "./why/why.tsx";
 /** The refetch interval: while a run is going on, events report only its end. */
 const everyMs = 1_500;
 
+/** The graph's layout is a large part of code that most runs do not need. */
+const Family = lazy(() => import("./family/family.tsx").then(({ Family }) => ({ default: Family })));
+
 export function RunScreen() {
   const { t } = useWords();
   const { run: text } = useParams({ from: "/runs/$run" });
-  const number = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
+  const number = numberOf(text);
   const first = useAnswer("getRun", { run: number }, { enabled: number > 0 });
   const live = first.data !== undefined && !isOver(first.data);
   const run = useAnswer("getRun", { run: number }, { enabled: number > 0, ...(live ? { everyMs } : {}) });
@@ -69,7 +67,7 @@ export function RunScreen() {
         run.data && (
           <>
             <CopyCurl id="getRun" given={{ run: number }} />
-            <Acts run={run.data} />
+            <RunActs run={run.data} />
           </>
         )
       }
@@ -107,6 +105,11 @@ function Whole({ run }: { run: Run }) {
         {given(run.progress) && <RunProgress value={run.progress} />}
         <Waterfall run={run} />
       </Card>
+      {run.relatives.length > 0 && (
+        <Suspense>
+          <Family run={run.run} />
+        </Suspense>
+      )}
       {/* The log is above the details, because most users come for the log. */}
       <Card title={t("log.title")} tight>
         <Log key={run.run} run={run.run} live={!isOver(run)} ended={run.ended} attempts={run.attempt} />
@@ -232,62 +235,5 @@ function Relations({ run }: { run: Run }) {
         </p>
       ))}
     </div>
-  );
-}
-
-type Act = "cancel" | "rerun" | "retry" | "fail";
-
-function Acts({ run }: { run: Run }) {
-  const { t } = useWords();
-  const may = useReach("operator").on(run.task);
-  const [act, setAct] = useState<Act>();
-  if (!may) return null;
-  const number = run.run;
-  const after = () => outdate("getRun", "listRuns", "listRecentRuns");
-  const acts: Record<Exclude<Act, "rerun">, (doing: Doing) => Promise<unknown>> = {
-    cancel: async ({ reason, key }) => {
-      const { outcome } = await call("cancelRun", { run: number, reason }, { key });
-      toast({ text: t(outcome === "cancelled" ? "run.cancelled" : "run.stopping", { run: String(number) }) });
-    },
-    retry: ({ reason, key }) => call("decideRun", { run: number, how: "retry", reason }, { key }),
-    fail: ({ reason, key }) => call("decideRun", { run: number, how: "fail", reason }, { key }),
-  };
-  return (
-    <>
-      {isOver(run) && (
-        <Button leftSection={<IconRefresh size={17} aria-hidden />} onClick={() => setAct("rerun")}>
-          {t("run.rerun")}
-        </Button>
-      )}
-      {run.state === "undecided" && (
-        <>
-          <Button leftSection={<IconArrowBackUp size={17} aria-hidden />} onClick={() => setAct("retry")}>
-            {t("run.retry")}
-          </Button>
-          <Button variant="default" onClick={() => setAct("fail")}>
-            {t("run.fail")}
-          </Button>
-        </>
-      )}
-      {!isOver(run) && run.state !== "undecided" && (
-        <Button variant="default" leftSection={<IconBan size={17} aria-hidden />} onClick={() => setAct("cancel")}>
-          {t("run.cancel")}
-        </Button>
-      )}
-      {act === "rerun" && <Rerun run={run} onClose={() => setAct(undefined)} />}
-      {act && act !== "rerun" && (
-        <Confirm
-          title={t(`run.${act}Title`, { run: String(number) })}
-          consequence={t(act === "cancel" && run.state === "claimed" ? "run.cancelRunningTold" : `run.${act}Told`)}
-          act={t(`run.${act}`)}
-          grave={act === "cancel" || act === "fail"}
-          onDo={async (doing) => {
-            await acts[act](doing);
-            after();
-          }}
-          onClose={() => setAct(undefined)}
-        />
-      )}
-    </>
   );
 }

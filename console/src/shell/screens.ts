@@ -11,6 +11,7 @@ import {
   IconPlayerPlay,
   IconServer2,
   IconSettings,
+  IconSitemap,
   IconStack2,
 } from "@tabler/icons-react";
 import type { Role } from "carillon/access";
@@ -21,6 +22,7 @@ export interface Screen {
     | "/"
     | "/timeline"
     | "/tasks"
+    | "/flow"
     | "/runs"
     | "/dead-letters"
     | "/operations"
@@ -46,6 +48,7 @@ export const screens: Screen[][] = [
     { to: "/", name: "screen.overview", icon: IconHeartbeat, key: "o", least: "viewer" },
     { to: "/timeline", name: "screen.timeline", icon: IconCalendarTime, key: "f", least: "viewer" },
     { to: "/tasks", name: "screen.tasks", icon: IconListDetails, key: "t", least: "viewer" },
+    { to: "/flow", name: "screen.flow", icon: IconSitemap, key: "l", least: "viewer" },
     { to: "/runs", name: "screen.runs", icon: IconPlayerPlay, key: "r", least: "viewer" },
     { to: "/dead-letters", name: "screen.dead", icon: IconMailX, key: "d", least: "viewer" },
     { to: "/operations", name: "screen.operations", icon: IconStack2, key: "p", least: "viewer" },

@@ -1,12 +1,13 @@
 import { Tabs } from "@mantine/core";
 import { IconPlayerPause } from "@tabler/icons-react";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
-import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { Nothing, Shown, Waiting } from "../parts/state/notice.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { TaskLink } from "../parts/value/links.tsx";
 import { Away, Moment } from "../parts/value/moment.tsx";
@@ -24,7 +25,10 @@ import { Versions } from "./versions.tsx";
 /** The schedule's own zone; undefined if it has none. */
 const zoneOf = (schedule: unknown) => (schedule as { zone?: string }).zone;
 
-const parts = ["overview", "runs", "statistics", "versions", "definition"] as const;
+const parts = ["overview", "runs", "flow", "statistics", "versions", "definition"] as const;
+
+/** The graph's layout is a large part of code that most pages do not need. */
+const TaskFlow = lazy(() => import("../flow/task-flow.tsx").then(({ TaskFlow }) => ({ default: TaskFlow })));
 
 export function TaskScreen() {
   const words = useWords();
@@ -105,6 +109,11 @@ export function TaskScreen() {
               <Tabs.Panel value="runs">
                 <TaskRuns task={name} />
               </Tabs.Panel>
+              <Tabs.Panel value="flow">
+                <Suspense fallback={<Waiting />}>
+                  <TaskFlow task={name} />
+                </Suspense>
+              </Tabs.Panel>
               <Tabs.Panel value="statistics">
                 <StatisticsOfTask task={name} />
               </Tabs.Panel>
@@ -140,7 +149,14 @@ function TaskRuns({ task }: { task: string }) {
           rows.length === 0 ? (
             <Nothing title={t("task.noRuns")}>{t("task.noRunsTold")}</Nothing>
           ) : (
-            <RunGrid rows={rows} list={runs.list} more={runs.more} onMore={runs.onMore} onShown={runs.onShown} ofTask />
+            <RunGrid
+              rows={rows}
+              list={runs.list}
+              more={runs.more}
+              onMore={runs.onMore}
+              onShown={runs.onShown}
+              ofTask
+            />
           )
         }
       </Shown>

@@ -6,7 +6,8 @@ import { toast, toastFailure } from "../parts/state/toasts.tsx";
 import { optionsAgain } from "./again.ts";
 import type { Task } from "./answers.ts";
 
-export const outdateTask = () => outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
+export const outdateTask = () =>
+  outdate("getTask", "listTasks", "listFlow", "listUpcomingSlots", "listTaskVersions", "listComing");
 
 /** Acts on a task without a dialog. A failure is shown as a toast. @returns true if it succeeded */
 async function attempt(act: () => Promise<unknown>, done: string): Promise<boolean> {

@@ -14,8 +14,10 @@ export const password = "seven lamps by the quay 9";
 /**
  * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, worker?: boolean, hostile?: boolean,
  *   provider?: import("carillon").CarillonOptions["provider"],
- *   requireSecondFactor?: import("carillon").CarillonOptions["requireSecondFactor"] }} options
- *   bare: if true, no tasks are defined; worker: if false, the server runs no tasks; hostile: if false, the hostile inputs are omitted
+ *   requireSecondFactor?: import("carillon").CarillonOptions["requireSecondFactor"],
+ *   tasks?: (tower: import("carillon").Carillon) => void }} options
+ *   bare: if true, no tasks are defined but those of `tasks`; worker: if false, the server runs no tasks; hostile: if false, the hostile
+ *   inputs are omitted
  */
 export async function openStage({
   store,
@@ -27,6 +29,7 @@ export async function openStage({
   hostile = true,
   provider,
   requireSecondFactor,
+  tasks,
 }) {
   const place = schema ?? `console_${randomBytes(5).toString("hex")}`;
   const first = `nine herons at ${place}`;
@@ -47,6 +50,7 @@ export async function openStage({
     ...(requireSecondFactor ? { requireSecondFactor } : {}),
   });
   if (!bare) furnish(tower, hostile);
+  tasks?.(tower);
   await tower.start();
   const url = `http://${tower.listening}`;
   return {

@@ -6,6 +6,7 @@ import { calendarsEn } from "./calendars.ts";
 import { clusterEn } from "./cluster.ts";
 import { deadEn } from "./dead.ts";
 import { guideEn } from "./guide.ts";
+import { flowEn } from "./flow.ts";
 import { operationsEn } from "./operations.ts";
 import { payloadEn } from "./payload.ts";
 import { runsEn } from "./runs.ts";
@@ -25,6 +26,7 @@ export const en = {
   ...statisticsEn,
   ...runsEn,
   ...whyEn,
+  ...flowEn,
   ...clusterEn,
   ...guideEn,
   ...operationsEn,

@@ -7,6 +7,7 @@ import { calendarsZh } from "./calendars.ts";
 import { clusterZh } from "./cluster.ts";
 import { deadZh } from "./dead.ts";
 import { guideZh } from "./guide.ts";
+import { flowZh } from "./flow.ts";
 import { operationsZh } from "./operations.ts";
 import { payloadZh } from "./payload.ts";
 import { runsZh } from "./runs.ts";
@@ -22,6 +23,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...statisticsZh,
   ...runsZh,
   ...whyZh,
+  ...flowZh,
   ...clusterZh,
   ...guideZh,
   ...operationsZh,

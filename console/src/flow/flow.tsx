@@ -1,0 +1,13 @@
+import { useWords } from "../messages/words.ts";
+import { Page } from "../parts/layout/page.tsx";
+import { TaskFlow } from "./task-flow.tsx";
+
+/** All tasks that come after others. */
+export function FlowScreen() {
+  const { t } = useWords();
+  return (
+    <Page title={t("screen.flow")} below={t("flow.below")}>
+      <TaskFlow />
+    </Page>
+  );
+}
