@@ -47,6 +47,12 @@ const run = createRoute({
   validateSearch: picks("find", "level", "attempt"),
   component: screen(() => import("./runs/run.tsx"), "RunScreen"),
 });
+const compare = createRoute({
+  ...under,
+  path: "/runs/$run/compare",
+  validateSearch: picks("with"),
+  component: screen(() => import("./runs/compare/compare.tsx"), "CompareScreen"),
+});
 const timeline = createRoute({
   ...under,
   path: "/timeline",
@@ -124,6 +130,7 @@ export const router = createRouter({
     flow,
     runs,
     run,
+    compare,
     deadLetters,
     operations,
     operation,

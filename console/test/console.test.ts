@@ -43,6 +43,7 @@ const screens = (): [path: string, shows: string][] => [
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],
   ["/dead-letters", "warehouse"],
   ["/flow", "No task comes after another|没有任务在其他任务之后运行"],
+  [`/runs/${house.runs.logRun}/compare?with=${house.runs.longRun}`, "part 3 of 120|part 1600 of"],
   ["/timeline", "always: 30|始终：30"],
   ["/timeline?days=1&view=numbers&matching=sync", "sync-inventory"],
   ["/operations", "Run again|重新运行"],

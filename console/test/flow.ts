@@ -168,12 +168,79 @@ export function waysOfFlow(house: House): void {
       });
     });
 
+    describe("two runs", () => {
+      test("are compared from a run's page with the success before it, and the link can be shared", async () => {
+        const good = await enqueued("import", { rows: 12 });
+        const bad = await enqueued("import", { rows: 15, fails: true });
+        await enqueued("import", { rows: 16 });
+        const { page, go } = await visit({ as: "viewer" });
+        await go(`/runs/${bad}`);
+        await page.getByRole("link", { name: "Compare with the previous success" }).click();
+        await heading(page, `Run ${bad} compared with ${good}`);
+        expect(new URL(page.url()).search).toBe(`?with=${good}`);
+        const address = page.url();
+        await page.goto("about:blank");
+        await page.goto(address);
+        const facts = page.getByRole("region", { name: "Side by side" });
+        await facts.getByRole("row", { name: /^State succeeded differs: failed/ }).waitFor();
+        await facts.getByRole("row", { name: /^Version 1 1$/ }).waitFor();
+        // The release of the worker: its label and a digest.
+        await facts.getByRole("row", { name: /^Release \d[^ ]*\+/ }).waitFor();
+        const payload = page.getByRole("region", { name: "Payload" });
+        expect(await payload.locator("del").allInnerTexts()).toEqual([expect.stringContaining("12")]);
+        expect(await payload.locator("ins").allInnerTexts()).toEqual([
+          expect.stringContaining("15"),
+          expect.stringContaining("true"),
+        ]);
+        await page.getByRole("region", { name: "Error" }).getByText("row 3 has no price").waitFor();
+        const log = page.getByRole("region", { name: `Log ${bad}` });
+        await log.locator("[data-alone]").filter({ hasText: "row 3 has no price" }).waitFor();
+        await page.getByRole("switch", { name: "Only lines that the other log does not have" }).click();
+        await expect.poll(() => log.getByText("reading").count()).toBe(0);
+        expect(await log.getByText("row 3 has no price").count()).toBe(1);
+        expect(await violations(page)).toEqual([]);
+      });
+
+      test("are compared from two selected rows, the older one first", async () => {
+        const { page, go } = await visit({ as: "viewer" });
+        const [older, newer] = [await enqueued("import", { rows: 20 }), await enqueued("import", { rows: 21 })];
+        for (const path of ["/runs?task=import", "/tasks/import?part=runs"]) {
+          await go(path);
+          const compare = page.getByRole("button", { name: "Compare the two" });
+          await page.getByRole("checkbox", { name: `Choose ${newer}`, exact: true }).check();
+          expect(await compare.isDisabled()).toBe(true);
+          await page.getByRole("checkbox", { name: `Choose ${older}`, exact: true }).check();
+          await page.getByRole("link", { name: "Compare the two" }).click();
+          await heading(page, `Run ${newer} compared with ${older}`);
+        }
+      });
+
+      test("say so if no earlier run succeeded, or if there is no such run", async () => {
+        const { page, go } = await visit({ as: "viewer" });
+        const first = await ended((await stage.tower.enqueue("alone", null)).runId);
+        await go(`/runs/${first}/compare`);
+        await page.getByText("No earlier run of this task succeeded").waitFor();
+        await page.getByRole("textbox", { name: "Number of the other run" }).fill("999999");
+        await page.getByRole("button", { name: "Compare", exact: true }).click();
+        await page.getByRole("alert").waitFor();
+        await go(`/runs/${first}/compare?with=x`);
+        await page.getByText("A run has a number.").waitFor();
+      });
+    });
+
     test.each(looks)("on a screen %#: nothing that axe finds, and it fits", async (look) => {
       const { page, complaints, go } = await visit(look);
+      const [good, bad] = [await enqueued("import", { rows: 1 }), await enqueued("import", { rows: 2, fails: true })];
       const parent = await enqueued("resize-all", { files: 3 });
       const { page: shown } = await visit(look);
       expect(shown).toBe(page);
-      for (const path of ["/flow", "/tasks/load?part=flow", `/runs/${parent}`]) {
+      for (const path of [
+        "/flow",
+        "/tasks/load?part=flow",
+        `/runs/${parent}`,
+        `/runs/${bad}/compare?with=${good}`,
+        "/tasks/import?part=runs",
+      ]) {
         await go(path);
         if (/flow|runs\/\d+$/.test(path)) await graph(page).locator("[data-node]").first().waitFor();
         await page

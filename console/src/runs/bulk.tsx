@@ -18,6 +18,7 @@ import { toast } from "../parts/state/toasts.tsx";
 import { ChoiceBar } from "../parts/table/choice.tsx";
 import { namedOf } from "../tasks/name-field.tsx";
 import type { ListedRun } from "./answers.ts";
+import { CompareChosen } from "./compare/compare-button.tsx";
 import { isLabels, labelsOf } from "./labels.ts";
 import { type Other, OtherPayload } from "./other-payload.tsx";
 import { anew } from "./rerun.tsx";
@@ -83,22 +84,25 @@ export function RunBulk({
           isSome={runs.length > 0}
           told={runs.length > 0 ? t("runs.chosen", { n: runs.length }) : t("runs.chooseTold")}
           onNone={onNone}
-          acts={(["cancel", "rerun"] as const).map((kind) => {
-            const its = runs.filter(({ state }) => isOf(kind, state));
-            const Icon = kind === "cancel" ? IconBan : IconRefresh;
-            return (
-              <Button
-                key={kind}
-                size="compact-sm"
-                variant="default"
-                leftSection={<Icon size={14} aria-hidden />}
-                disabled={its.length === 0}
-                onClick={() => setAsked({ kind, runs: its })}
-              >
-                {kind === "cancel" ? t("runs.cancelSome") : t("run.rerun")}
-              </Button>
-            );
-          })}
+          acts={[
+            ...(["cancel", "rerun"] as const).map((kind) => {
+              const its = runs.filter(({ state }) => isOf(kind, state));
+              const Icon = kind === "cancel" ? IconBan : IconRefresh;
+              return (
+                <Button
+                  key={kind}
+                  size="compact-sm"
+                  variant="default"
+                  leftSection={<Icon size={14} aria-hidden />}
+                  disabled={its.length === 0}
+                  onClick={() => setAsked({ kind, runs: its })}
+                >
+                  {kind === "cancel" ? t("runs.cancelSome") : t("run.rerun")}
+                </Button>
+              );
+            }),
+            <CompareChosen key="compare" runs={runs} />,
+          ]}
           all={
             <>
               <span className="soft">{Object.keys(search).length > 0 ? t("runs.matched") : t("runs.everything")}</span>

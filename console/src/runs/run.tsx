@@ -11,6 +11,7 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { RunActs } from "./acts.tsx";
 import type { Run } from "./answers.ts";
+import { ComparePrevious } from "./compare/compare-button.tsx";
 import { Kept } from "./kept.tsx";
 import { labelsText } from "./labels.ts";
 import { Log } from "./log/log.tsx";
@@ -68,6 +69,7 @@ export function RunScreen() {
           <>
             <CopyCurl id="getRun" given={{ run: number }} />
             <RunActs run={run.data} />
+            <ComparePrevious run={run.data.run} />
           </>
         )
       }

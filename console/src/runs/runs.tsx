@@ -14,6 +14,7 @@ import { useChoice } from "../parts/table/choice.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { namedOf, TaskNameField } from "../tasks/name-field.tsx";
 import { RunBulk } from "./bulk.tsx";
+import { CompareBar } from "./compare/compare-button.tsx";
 import { LabelField } from "./label-field.tsx";
 import { labelTexts } from "./labels.ts";
 import { RunGrid } from "./run-grid.tsx";
@@ -71,7 +72,7 @@ export function Runs() {
         <LabelField value={search.label ?? ""} onChange={(label) => filter({ label })} />
         <RangeField search={search} onChange={filter} />
       </Filters>
-      {may && (
+      {may ? (
         <RunBulk
           rows={runs.data ?? []}
           chosen={chosen}
@@ -80,6 +81,8 @@ export function Runs() {
           states={picked}
           onNone={chooseNone}
         />
+      ) : (
+        <CompareBar rows={runs.data ?? []} chosen={chosen} onNone={chooseNone} />
       )}
       <Shown of={runs} rows={12}>
         {(rows) =>
@@ -90,7 +93,7 @@ export function Runs() {
               more={runs.more}
               onMore={runs.onMore}
               onShown={runs.onShown}
-              {...(may ? { selection: { chosen, choose } } : {})}
+              selection={{ chosen, choose }}
             />
           ) : isFiltered ? (
             <Nothing title={t("runs.noneMatch")}>{t("runs.noneMatchTold")}</Nothing>

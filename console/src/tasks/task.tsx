@@ -8,10 +8,12 @@ import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown, Waiting } from "../parts/state/notice.tsx";
+import { useChoice } from "../parts/table/choice.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { TaskLink } from "../parts/value/links.tsx";
 import { Away, Moment } from "../parts/value/moment.tsx";
 import { Tree } from "../parts/value/tree.tsx";
+import { CompareBar } from "../runs/compare/compare-button.tsx";
 import { RunGrid } from "../runs/run-grid.tsx";
 import { Acts } from "./acts.tsx";
 import { SchedulesLink } from "./list/task-columns.tsx";
@@ -142,8 +144,10 @@ const everyMs = 4_000;
 function TaskRuns({ task }: { task: string }) {
   const { t } = useWords();
   const runs = usePages("listRuns", { task, limit: pageSize }, { everyMs });
+  const { chosen, choose, chooseNone } = useChoice({ task });
   return (
     <div className={css.runs}>
+      <CompareBar rows={runs.data ?? []} chosen={chosen} onNone={chooseNone} />
       <Shown of={runs} rows={10}>
         {(rows) =>
           rows.length === 0 ? (
@@ -156,6 +160,7 @@ function TaskRuns({ task }: { task: string }) {
               onMore={runs.onMore}
               onShown={runs.onShown}
               ofTask
+              selection={{ chosen, choose }}
             />
           )
         }

@@ -30,6 +30,7 @@ export function runSummaryObject(run: RunRecord) {
     attempt: run.attempt,
     fence: run.fence,
     node: run.node,
+    release: run.release ?? null,
     addressee: run.addressee ?? null,
     limitKey: run.limitKey ?? null,
     overrides: run.overrides ? writtenOverrides(run.overrides) : null,

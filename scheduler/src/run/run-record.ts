@@ -79,6 +79,8 @@ export interface RunRecord {
   attempt: number;
   fence: number | null;
   node: string | null;
+  /** The release of the process `node` (see task/release.ts); absent or null if it has none. */
+  release?: string | null;
   /** The node that the run is addressed to, until a worker claims it. */
   addressee?: string | null;
   limitKey?: string | null;

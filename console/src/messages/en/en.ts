@@ -4,6 +4,7 @@ import { alarmsEn } from "./alarms.ts";
 import { auditEn } from "./audit.ts";
 import { calendarsEn } from "./calendars.ts";
 import { clusterEn } from "./cluster.ts";
+import { compareEn } from "./compare.ts";
 import { deadEn } from "./dead.ts";
 import { guideEn } from "./guide.ts";
 import { flowEn } from "./flow.ts";
@@ -27,6 +28,7 @@ export const en = {
   ...runsEn,
   ...whyEn,
   ...flowEn,
+  ...compareEn,
   ...clusterEn,
   ...guideEn,
   ...operationsEn,

@@ -5,6 +5,7 @@ import { alarmsZh } from "./alarms.ts";
 import { auditZh } from "./audit.ts";
 import { calendarsZh } from "./calendars.ts";
 import { clusterZh } from "./cluster.ts";
+import { compareZh } from "./compare.ts";
 import { deadZh } from "./dead.ts";
 import { guideZh } from "./guide.ts";
 import { flowZh } from "./flow.ts";
@@ -24,6 +25,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...runsZh,
   ...whyZh,
   ...flowZh,
+  ...compareZh,
   ...clusterZh,
   ...guideZh,
   ...operationsZh,

@@ -37,8 +37,8 @@ export function ChoiceBar({
   told: string;
   /** The acts on the selected rows. */
   acts: ReactNode;
-  /** The acts on all matching rows. */
-  all: ReactNode;
+  /** The acts on all matching rows; undefined if there are none. */
+  all?: ReactNode;
   onNone: () => void;
 }) {
   const { t } = useWords();
@@ -56,7 +56,7 @@ export function ChoiceBar({
           </Button>
         </>
       )}
-      {narrow ? (
+      {all === undefined ? null : narrow ? (
         // On a phone these acts are inside a collapsed element, because a thumb at the bar could press them by mistake.
         <details className={css.more}>
           <summary>{t("choice.all")}</summary>

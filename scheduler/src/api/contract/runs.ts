@@ -58,6 +58,7 @@ export const runSummary = z
     attempt: z.int(),
     fence: z.int().nullable(),
     node: z.string().nullable(),
+    release: z.string().nullable().describe("The release of the process `node`; null: it has none, or is forgotten."),
     addressee: z.string().nullable(),
     limitKey: z.string().nullable(),
     overrides: z

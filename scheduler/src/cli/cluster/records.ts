@@ -91,6 +91,7 @@ export function runRecord(
     attempt: run.attempt,
     fence: run.fence,
     node: run.node,
+    release: run.release,
     addressee: run.addressee,
     limitKey: run.limitKey,
     overrides: run.overrides && overridesOf(run.overrides as RunPolicies),

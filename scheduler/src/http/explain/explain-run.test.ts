@@ -30,6 +30,7 @@ const run = (given: Partial<Run> = {}): Run => ({
   attempt: 1,
   fence: null,
   node: null,
+  release: null,
   addressee: null,
   limitKey: null,
   overrides: null,

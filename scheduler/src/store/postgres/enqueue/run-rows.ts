@@ -26,7 +26,7 @@ export function runRecordSql(s: string, table: "run" | "run_history", brief = fa
   const error = live ? "null::jsonb" : brief ? briefError : "r.error";
   return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : `r.outcome + ${liveStates.length}`} as state, r.source, r.priority, r.key,
     r.slot_ms, r.due_ms, ${live ? readyMsSql : "r.ready_ms"} as ready_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
-    o.node, ${of(true, "payload")} as payload, ${of(live, "progress")} as progress, ${of(!live, "result")} as result,
+    o.node, o.settings->>'release' as release, ${of(true, "payload")} as payload, ${of(live, "progress")} as progress, ${of(!live, "result")} as result,
     ${error} as error, r.limit_key, r.shard, r.overrides, r.expires_ms, r.labels,
     ${live ? `case when r.state = ${runState.ready} and r.group_id < 0 then (select a.node from ${s}.session a where a.id = -r.group_id) end` : "null::text"} as addressee
     from ${s}.${table} r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id`;
@@ -53,6 +53,7 @@ export interface RunRow {
   attempt: number;
   fence: number | null;
   node: string | null;
+  release: string | null;
   payload: unknown;
   progress: unknown;
   result: unknown;
@@ -85,6 +86,7 @@ export function asRunRecord(row: RunRow): RunRecord {
     attempt: row.attempt,
     fence: row.fence,
     node: row.node,
+    release: row.release,
     payload: json(row.payload),
     progress: json(row.progress),
     result: json(row.result),

@@ -1,0 +1,27 @@
+import type { compareEn } from "../en/compare.ts";
+
+export const compareZh: Record<keyof typeof compareEn, string> = {
+  "compare.title": "比较运行 {run}",
+  "compare.titleWith": "运行 {run} 与 {other} 的比较",
+  "compare.previous": "与上一次成功比较",
+  "compare.chosen": "比较这两次",
+  "compare.chooseTold": "选择两次运行以进行比较。",
+  "compare.other": "另一次运行的编号",
+  "compare.act": "比较",
+  "compare.none": "该任务此前没有成功的运行",
+  "compare.noneTold": "或其历史已不再保存。可以通过编号与任何其他运行比较。",
+  "compare.facts": "并排对照",
+  "compare.fact": "项目",
+  "compare.first": "第一次运行",
+  "compare.second": "第二次运行",
+  "compare.release": "发布版本",
+  "compare.differs": "不同：",
+  "compare.ratio": "{ratio} 倍",
+  "compare.wasIs": "第一次运行 −，第二次运行 +",
+  "compare.options": "任务的选项",
+  "compare.sameVersion": "两次都按版本 {version} 运行。",
+  "compare.logTold": "比较时忽略数字和标识",
+  "compare.onlyAlone": "只显示另一份日志没有的行",
+  "compare.alone": "仅此日志有：",
+  "compare.lastLines": "最后 {n} 行：",
+};
