@@ -58,9 +58,11 @@ export function waysOfFlow(house: House): void {
     });
     const visit = (look: Look = {}) => house.visit({ at: stage, ...look });
     const ended = async (run: number) => {
-      const { page } = await visit({ as: "operator" });
-      const state = () =>
-        page.evaluate(async (run) => ((await (await fetch(`/v1/runs/${run}`)).json()) as { state: string }).state, run);
+      const { context } = await visit({ as: "operator" });
+      const state = async () => {
+        const answer = await context.request.get(`${stage.url}/v1/runs/${run}`);
+        return ((await answer.json()) as { state: string }).state;
+      };
       await expect.poll(state).toMatch(/succeeded|failed/);
       return run;
     };
@@ -228,6 +230,30 @@ export function waysOfFlow(house: House): void {
       });
     });
 
+    describe("errors", () => {
+      test("are grouped by their reason, for a task and for all, with the way to the comparison", async () => {
+        for (const rows of [31, 32]) await enqueued("import", { rows, fails: true });
+        const { page, go } = await visit({ as: "viewer" });
+        for (const path of ["/tasks/import", "/"]) {
+          await go(path);
+          const card = page.locator("section", { has: page.getByRole("heading", { name: "Errors by reason" }) });
+          const group = card.getByRole("listitem").filter({ hasText: "row # has no price" });
+          await group.getByText(/^\d+ ×$/).waitFor();
+          await group
+            .getByRole("img", { name: /0 failures in the first half of the time, \d+ in the second/ })
+            .waitFor();
+          await group.getByText(/^began with release /).waitFor();
+          expect(await card.getByRole("listitem").count()).toBe(1);
+          expect(await violations(page)).toEqual([]);
+        }
+        await page.getByRole("link", { name: "Compare with the previous success" }).click();
+        await heading(page, /^Run \d+ compared with \d+$/);
+        await go("/tasks/alone");
+        await page.getByRole("heading", { name: "Durations and lateness" }).waitFor();
+        expect(await page.getByRole("heading", { name: "Errors by reason" }).count()).toBe(0);
+      });
+    });
+
     test.each(looks)("on a screen %#: nothing that axe finds, and it fits", async (look) => {
       const { page, complaints, go } = await visit(look);
       const [good, bad] = [await enqueued("import", { rows: 1 }), await enqueued("import", { rows: 2, fails: true })];
@@ -240,14 +266,13 @@ export function waysOfFlow(house: House): void {
         `/runs/${parent}`,
         `/runs/${bad}/compare?with=${good}`,
         "/tasks/import?part=runs",
+        "/tasks/import",
+        "/",
       ]) {
         await go(path);
         if (/flow|runs\/\d+$/.test(path)) await graph(page).locator("[data-node]").first().waitFor();
-        await page
-          .locator("#content")
-          .getByText(/succeeded|成功/)
-          .first()
-          .waitFor();
+        const shows = path === "/" ? /^(?:Errors by reason|按原因分组的错误)$/ : /succeeded|成功/;
+        await page.locator("#content").getByText(shows).first().waitFor();
         expect([path, await violations(page)]).toEqual([path, []]);
         expect([path, await overhang(page)]).toEqual([path, 0]);
       }

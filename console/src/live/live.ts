@@ -57,6 +57,7 @@ function tell(event: Event<"followEvents">): void {
         "listTasks",
         "getTask",
         "listDeadGroups",
+        "listErrors",
         "listDeadLetters",
         "listSlots",
       );

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { Answer } from "../api/call.ts";
 import { useSees } from "../api/may.ts";
+import { ErrorsCard } from "../errors/errors.tsx";
 import { useWords } from "../messages/words.ts";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
@@ -59,6 +60,8 @@ export function Overview() {
         </Card>
         <Changes />
       </div>
+      {/* Below the lists: it comes and grows later, and must not move them. */}
+      <ErrorsCard />
     </Page>
   );
 }

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
+import { ErrorsCard } from "../errors/errors.tsx";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Card, Columns, Facts } from "../parts/layout/page.tsx";
@@ -61,6 +62,7 @@ export function TaskOverview({ task }: { task: Task }) {
           </Card>
         </div>
       </Columns>
+      <ErrorsCard task={task.name} />
     </>
   );
 }

@@ -191,6 +191,9 @@ export const limits = {
   comingTasks: 200,
   /** In one answer: the number of tasks of a graph of tasks, and of runs of a run's family. */
   flowTasks: 300,
+  /** The number of failed runs that are grouped by their reasons for one answer, and of groups in it. */
+  failuresRead: 2_000,
+  failureGroups: 50,
   familyRuns: 300,
   passwordLength: 1_000,
   /** The largest size of a secret's value. */

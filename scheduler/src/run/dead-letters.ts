@@ -1,4 +1,5 @@
 import type { Reason } from "./error-fingerprint.ts";
+import type { Failure } from "./handling/failure-groups.ts";
 import type { OperationFilter } from "./operations.ts";
 
 /** A run whose last attempt failed and that has not been redriven (run again) or dismissed yet. See docs/operations.md. */
@@ -40,6 +41,19 @@ export interface DeadLetterStore {
   groups(filter: OperationFilter): Promise<DeadGroups>;
   /** Returns open letters, newest first. */
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
+  /**
+   * Returns failed runs, newest first, at most `limit`, also those whose letters were redriven or dismissed. Those in other namespaces count
+   * towards the limit and are left out (null: all namespaces). `allSinceMs`: all failures since then are among them; later than `sinceMs` if
+   * there are more than `limit`.
+   */
+  failures(which: {
+    taskId: number | null;
+    namespaces: readonly string[] | null;
+    sinceMs: number;
+    limit: number;
+  }): Promise<{ failures: Failure[]; allSinceMs: number }>;
+  /** Returns the reasons of failed runs; runs that are no longer in the history are left out. */
+  reasons(runIds: number[]): Promise<Map<number, Reason>>;
   /** Returns a run's own dead letter, and the id of the run that this run redrives; each is null if it does not exist. */
   linksOf(runId: number): Promise<{ letter: DeadLetter | null; redrives: number | null }>;
 }

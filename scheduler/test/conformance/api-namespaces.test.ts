@@ -81,6 +81,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },
 };
 const queries: Partial<Record<RouteId, string>> = {
+  listErrors: "?since=2026-01-01T00:00:00Z",
   search: "?q=ours",
   diffTask: "?from=1",
   listAuditRows: "?part=chain",

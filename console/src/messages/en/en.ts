@@ -7,6 +7,7 @@ import { clusterEn } from "./cluster.ts";
 import { compareEn } from "./compare.ts";
 import { deadEn } from "./dead.ts";
 import { guideEn } from "./guide.ts";
+import { errorsEn } from "./errors.ts";
 import { flowEn } from "./flow.ts";
 import { operationsEn } from "./operations.ts";
 import { payloadEn } from "./payload.ts";
@@ -28,6 +29,7 @@ export const en = {
   ...runsEn,
   ...whyEn,
   ...flowEn,
+  ...errorsEn,
   ...compareEn,
   ...clusterEn,
   ...guideEn,

@@ -8,6 +8,7 @@ import { clusterZh } from "./cluster.ts";
 import { compareZh } from "./compare.ts";
 import { deadZh } from "./dead.ts";
 import { guideZh } from "./guide.ts";
+import { errorsZh } from "./errors.ts";
 import { flowZh } from "./flow.ts";
 import { operationsZh } from "./operations.ts";
 import { payloadZh } from "./payload.ts";
@@ -25,6 +26,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...runsZh,
   ...whyZh,
   ...flowZh,
+  ...errorsZh,
   ...compareZh,
   ...clusterZh,
   ...guideZh,

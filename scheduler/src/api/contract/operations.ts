@@ -171,6 +171,46 @@ export const operationRoutes = {
     }),
     errors: ["OPTION_INVALID"],
   }),
+  listErrors: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/errors",
+    noun: "runs",
+    policy: "viewer",
+    summary: `Why runs failed: the last ${limits.failuresRead} failed runs by their reasons, the most frequent first`,
+    query: z.strictObject({
+      task: taskName.optional().describe("Only runs of this task."),
+      since: time.optional().describe("Only runs that ended at or after this time. Default: seven days ago."),
+    }),
+    answer: z
+      .strictObject({
+        from: time.describe(
+          "All failures from then on are counted; later than `since` if there are more than are read.",
+        ),
+        groups: z.array(
+          z.strictObject({
+            fingerprint: z.string(),
+            reason: reasonOf,
+            runs: z.int(),
+            first: time,
+            last: time,
+            lastRun: id,
+            tasks: z.array(taskName).describe(`The first by name, ${limits.deadGroupTasks} at most.`),
+            taskCount: z.int(),
+            broughtBy: z
+              .string()
+              .nullable()
+              .describe(
+                "The release that began after `from` and on whose worker the first of them failed; null: none.",
+              ),
+            trend: z.array(z.int()).describe("Runs in each of 24 equal parts of the time from `from` to now."),
+          }),
+        ),
+        groupCount: z.int().describe("The number of all groups, also of those that are not listed."),
+      })
+      .meta({ id: "Errors" }),
+    errors: ["TASK_UNKNOWN"],
+  }),
   listDeadLetters: route({
     touches: "listed",
     method: "GET",

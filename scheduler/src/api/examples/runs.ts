@@ -316,6 +316,30 @@ export const runExamples = {
       total: { groups: 1, letters: 1 },
     },
   },
+  listErrors: {
+    given: { task: "settle" },
+    answer: {
+      from: "2026-11-23T01:06:00.000Z",
+      groups: [
+        {
+          fingerprint: "1d279c8aa06f",
+          reason: {
+            code: "WORKER_LOST",
+            words: "its worker was lost, and it was decided to give it up: it was paid by hand",
+          },
+          runs: 1,
+          first: "2026-11-30T01:06:00.000Z",
+          last: "2026-11-30T01:06:00.000Z",
+          lastRun: 5,
+          tasks: ["settle"],
+          taskCount: 1,
+          broughtBy: null,
+          trend: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        },
+      ],
+      groupCount: 1,
+    },
+  },
   listDeadLetters: {
     answer: {
       items: [{ run: 5, task: "settle", ended: "2026-11-30T01:06:00.000Z", fingerprint: "1d279c8aa06f" }],

@@ -7,8 +7,10 @@ import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
 import { labelsOfTexts } from "../../api/run-labels.ts";
 import type { Clock } from "../../base/clock.ts";
+import { limits } from "../../base/limits.ts";
 import { namespaceOf } from "../../base/namespace.ts";
 import { labelsOf } from "../../run/enqueue-options.ts";
+import { failureGroups } from "../../run/handling/failure-groups.ts";
 import type { OperationFilter, OperationKind, OperationRequest } from "../../run/operations.ts";
 import { icsWindow, readIcs } from "../../schedule/ics/ics.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
@@ -18,6 +20,11 @@ import type { Call, Some } from "../call.ts";
 import type { Quotas } from "../quotas.ts";
 import { changeOf } from "./changes.ts";
 import { namedAfter, numberCursor, pageOf, readCursor, visiblePage } from "./pages.ts";
+
+/** How far back errors are grouped if the caller does not say so. */
+const errorsLookedBackMs = 7 * 86_400_000;
+/** The number of parts of the time for which failures are counted. */
+const trendParts = 24;
 
 type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
 type Given = Letters &
@@ -133,6 +140,30 @@ export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof 
           lastRun: lastRunId,
         })),
         total,
+      };
+    },
+    async listErrors({ task, since }, { nowMs, reach }) {
+      if (task !== undefined) reach.check(task);
+      const taskId = task === undefined ? null : await store.tasks.idOf(task);
+      const sinceMs = since === undefined ? nowMs - errorsLookedBackMs : Date.parse(since);
+      const namespaces = taskId === null ? reach.namespaces : null;
+      const which = { taskId, namespaces, sinceMs, limit: limits.failuresRead };
+      const { failures, allSinceMs: fromMs } = await store.deadLetters.failures(which);
+      const groups = failureGroups(failures, { fromMs, toMs: nowMs, parts: trendParts });
+      const listed = groups.slice(0, limits.failureGroups);
+      const reasons = await store.deadLetters.reasons(listed.map(({ lastRunId }) => lastRunId));
+      return {
+        from: isoTime(fromMs),
+        groups: listed.map(({ firstMs, lastMs, lastRunId, tasks, ...group }) => ({
+          ...group,
+          reason: reasons.get(lastRunId) ?? null,
+          first: isoTime(firstMs),
+          last: isoTime(lastMs),
+          lastRun: lastRunId,
+          tasks: tasks.slice(0, limits.deadGroupTasks),
+          taskCount: tasks.length,
+        })),
+        groupCount: groups.length,
       };
     },
     async listDeadLetters({ cursor, limit, ...given }, { reach }) {

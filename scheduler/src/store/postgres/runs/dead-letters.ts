@@ -7,6 +7,7 @@ import type { OperationFilter } from "../../../run/operations.ts";
 import { finishSql, finishValues, leaveSql, leaveValues } from "../claims/settle.ts";
 import type { Database } from "../database.ts";
 import { letterState, letterStates, runOutcome } from "../states.ts";
+import { failureReads } from "../statistics/failures.ts";
 import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
@@ -78,6 +79,7 @@ export function deadLetterStore(database: Database): DeadLetterStore {
   type Row = Omit<DeadLetter, "state"> & { state: number };
   const asLetter = (row: Row): DeadLetter => ({ ...row, state: letterStates[row.state] ?? "open" });
   return {
+    ...failureReads(database),
     async groups(filter) {
       // The counts come only from the index of open letters. For each group, one row of the history is read by its partition's key.
       type Counted = Omit<DeadGroup, "reason"> & { error: Json; kept: boolean; ofGroups: number; ofLetters: number };

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Verdict } from "../../src/run/claim-store.ts";
+import { releaseOf } from "../../src/task/release.ts";
+import { defineTask } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
+import { ApiStage } from "../support/api-stage.ts";
+import { said } from "../support/remote-stage.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
+
+const failing = (message: string): Verdict => ({
+  kind: "ended",
+  outcome: "failed",
+  result: null,
+  error: JSON.stringify({ message, code: "E" }),
+});
+
+async function fail(stage: Stage, session: number, task: TaskRecord, messages: string[], endedMs: number) {
+  await stage.store.runs.enqueue(
+    messages.map(() => stage.write(task)),
+    stage.nowMs,
+  );
+  const runs = await stage.claim(session, [task]);
+  const ends = runs.map((run, at) => settlement(run, failing(messages[at] as string), endedMs));
+  await stage.store.claims.settle(session, ends, endedMs);
+  return runs.map(({ runId }) => runId);
+}
+
+describe.each(everyPostgres())("failed runs by reason, on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  const release = releaseOf("2", [defineTask("released", {})]);
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  const failures = async (given: { taskId?: number; sinceMs?: number; limit?: number; namespaces?: string[] } = {}) => {
+    const { taskId = null, sinceMs = 0, limit = 100, namespaces = null } = given;
+    return stage.store.deadLetters.failures({ taskId, sinceMs, limit, namespaces });
+  };
+
+  it("are read newest first, of one task or of all, since a time, also once they were dismissed", async () => {
+    const [a, b] = [await stage.task("fails-a", { group: "fa" }), await stage.task("ours/fails-b", { group: "fb" })];
+    const at = stage.nowMs;
+    const [first] = await fail(stage, session, a, ["order 1 refused"], at);
+    const [second] = await fail(stage, session, b, ["order 22 refused"], at + 10);
+    const [third] = await fail(stage, session, a, ["disk full"], at + 20);
+    const all = await failures();
+    expect(all.failures.map(({ runId }) => runId)).toEqual([third, second, first]);
+    expect(all.allSinceMs).toBe(0);
+    expect(all.failures[1]?.fingerprint).toBe(all.failures[2]?.fingerprint);
+    expect((await failures({ taskId: a.taskId })).failures.map(({ task }) => task)).toEqual(["fails-a", "fails-a"]);
+    expect((await failures({ sinceMs: at + 5 })).failures).toHaveLength(2);
+    expect((await failures({ namespaces: ["ours"] })).failures.map(({ runId }) => runId)).toEqual([second]);
+    // Runs of other namespaces count towards the limit, which says from when on the answer is complete.
+    expect(await failures({ limit: 1, namespaces: ["ours"] })).toEqual({ failures: [], allSinceMs: at + 20 });
+    expect((await failures({ limit: 2 })).allSinceMs).toBe(at + 10);
+    await stage.rows("update $s.dead_letter set state = 2 where run_id = $1", [third]);
+    expect((await failures()).failures).toHaveLength(3);
+    const reasons = await stage.store.deadLetters.reasons([third as number, 10 ** 9]);
+    expect([...reasons]).toEqual([[third, { code: "E", words: "disk full" }]]);
+  });
+
+  it("name the release of the worker, and when that was new", async () => {
+    const definition = defineTask("released", { group: "released" });
+    const task = await stage.store.tasks
+      .saveAll([definition], change(stage.nowMs), { release, graceMs: 0 })
+      .then(() => stage.store.tasks.byName("released"));
+    const settings = { retentionMs: 1, horizonMs: 1, claimAheadMs: 1, release: release.name };
+    const identity = { node: "of-release", role: "worker", host: "h", pid: 1, version: "0", timeoutMs: 6_000 } as const;
+    const opened = await stage.store.sessions.open({ ...identity, settings }, stage.nowMs);
+    if ("taken" in opened) throw new Error("the name is free");
+    const [run] = await fail(stage, opened.sessionId, task, ["boom"], stage.nowMs + 30);
+    const { failures: found } = await failures({ taskId: task.taskId });
+    expect(found).toMatchObject([{ runId: run, release: release.name, releaseMs: Math.round(stage.nowMs) }]);
+    expect((await stage.store.runs.find(run as number)).release).toBe(release.name);
+  });
+});
+
+describe("the route of errors", () => {
+  const stage = new ApiStage();
+  beforeAll(() => stage.open());
+  afterAll(() => stage.close());
+
+  it("groups failures by reason, within the caller's namespaces", async () => {
+    await stage.task("breaks");
+    const admin = stage.client();
+    const none = await admin.listErrors({});
+    expect(none).toMatchObject({ groups: [], groupCount: 0 });
+    expect(Math.round((Date.now() - Date.parse(none.from)) / 86_400_000)).toBe(7);
+    await expect(admin.listErrors({ task: "none" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+    const theirs = stage.clientOf(await stage.token("viewer", { where: ["theirs"] }));
+    await expect(theirs.listErrors({ task: "breaks" })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    const key = await stage.key("w");
+    const worker = await stage.join(key, { tasks: ["breaks"] });
+    for (const message of ["order 1 refused", "order 2 refused", "disk full"]) {
+      const run = await stage.claimed(key, worker, "breaks");
+      const verdict = { outcome: "failed" as const, startedAgoMs: 5, error: { message } };
+      await stage.poll(key, { session: worker, verdicts: [said(run, verdict)] });
+    }
+    const { groups, groupCount } = await admin.listErrors({ task: "breaks" });
+    expect(groupCount).toBe(2);
+    expect(groups).toMatchObject([
+      { reason: { words: "order # refused" }, runs: 2, tasks: ["breaks"], taskCount: 1, broughtBy: null },
+      { reason: { words: "disk full" }, runs: 1 },
+    ]);
+    expect(groups[0]?.trend).toEqual([...new Array(23).fill(0), 2]);
+    expect((await theirs.listErrors({})).groups).toEqual([]);
+  });
+});
