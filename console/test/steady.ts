@@ -54,7 +54,9 @@ export function steadyLists(house: House): void {
       const [gone] = made;
       if (!gone) throw new Error("three runs were made");
       await go("/runs?task=warm-cache&state=ready");
-      const row = page.getByRole("row", { name: new RegExp(` ${gone.runId} `) });
+      const row = page
+        .getByRole("row")
+        .filter({ has: page.getByRole("link", { name: String(gone.runId), exact: true }) });
       await row.waitFor();
       await row.hover();
       const top = (await row.boundingBox())?.y;

@@ -31,7 +31,7 @@ export function runsThatWait(house: House): void {
       expect(await violations(page)).toEqual([]);
 
       await go(`/runs/${later}`);
-      await why.getByText(/^It is due in 8 h \d+ min\./).waitFor();
+      await why.getByText(/^It is due in 9 h\./).waitFor();
       await go("/runs?task=unload");
       const row = (run: number) => page.getByRole("row", { name: new RegExp(` ${run} `) });
       await row(first).getByText("No worker serves its group quay.").waitFor();

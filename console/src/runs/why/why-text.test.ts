@@ -11,7 +11,8 @@ const said = (code: string, shown: Reason["shown"] = {}) =>
 test.each<[string, Reason["shown"], string]>([
   ["not-due", { due: "2030-01-01T00:05:00Z", attempt: 1 }, "It is due in 5 min."],
   ["not-due", { due: "2030-01-01T00:05:00Z", attempt: 3 }, "Attempt 3 is due in 5 min."],
-  ["not-due", { due: "2029-12-31T23:00:00Z", attempt: 1 }, "It is due in 0 ms."],
+  ["not-due", { due: "2046-03-11T16:00:00Z", attempt: 1 }, "It is due Sun 11 Mar 2046."],
+  ["not-due", { due: "2029-12-31T23:00:00Z", attempt: 1 }, "It is due now."],
   ["task-paused", { paused: { until: null } }, "Its task is paused."],
   ["task-paused", { paused: { until: "2030-01-02T06:00:00Z" } }, "Its task is paused until Wed 2 Jan 2030 06:00."],
   ["overlap", { overlap: { limit: 1 } }, "Its task has at most 1 run under way at once."],

@@ -22,7 +22,7 @@ interface Figures {
 export const figuresOf = ({ shown }: Reason): Figures => shown as Figures;
 
 /** Returns a reason as a sentence in the viewer's language; a code without a text, from a newer server, as the server says it. */
-export function whyText(reason: Reason, { t, span, when }: Words, nowMs: number): string {
+export function whyText(reason: Reason, { t, span, when, away }: Words, nowMs: number): string {
   const figures = figuresOf(reason);
   const { due, attempt = 1, attempts = [], paused, overlap, limit, rate, key, group, node, ms = 0 } = figures;
   const variant =
@@ -41,7 +41,8 @@ export function whyText(reason: Reason, { t, span, when }: Words, nowMs: number)
         : (limit?.perKey ?? overlap?.limit);
   return t(message, {
     n: most ?? rate?.limit ?? attempts.length,
-    span: span(due !== undefined ? Math.max(0, Date.parse(due) - nowMs) : (rate?.perMs ?? ms)),
+    away: due === undefined ? "" : away(Math.max(nowMs, Date.parse(due)), nowMs),
+    span: span(rate?.perMs ?? ms),
     until: paused?.until ? when(Date.parse(paused.until)) : "",
     attempt: String(attempt),
     key: key ?? "–",
