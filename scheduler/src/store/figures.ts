@@ -8,13 +8,13 @@ export interface Figures {
    */
   live: Partial<Record<"held" | "paused" | "ready" | "claimed" | "undecided", number>>;
   /**
-   * The due time (epoch ms) of the oldest due run of a group that waits only for a worker. Of the groups with such runs, the
-   * limits.shownGroups + 1 with the oldest ones, oldest first.
+   * The due time (epoch ms) of the oldest due run of a group that waits only for a worker: the limits.shownGroups + 1
+   * groups with the oldest such runs, oldest first.
    */
   oldest: { group: string; dueMs: number }[];
   /**
-   * The number of a group's live workers, and the sum of their capacities. Of the groups with at least one task that is not paused, the
-   * limits.shownGroups + 1 with the fewest workers, fewest first.
+   * The number of a group's live workers, and the sum of their capacities: of groups with at least one task that is not paused,
+   * the limits.shownGroups + 1 with the fewest workers, fewest first.
    */
   groups: { group: string; workers: number; capacity: number }[];
   leadership: { term: number; led: boolean };

@@ -44,7 +44,7 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   if (scheme === undefined) return { hosts: [], url: text };
   const [path = "", query = ""] = rest.split(/\?([\s\S]*)/);
   const parameters = new URLSearchParams(query);
-  // An unescaped / or ? in the password ends the hosts too early. What follows is then part of the password, and is not shown.
+  // An unescaped / or ? in the password ends the hosts too early. The text after it is then part of the password, and is not shown.
   if (path.includes("@") || [...parameters.keys()].some((name) => name.includes("@")))
     throw wrong("it has an @ after its hosts", escapeHint);
   // The driver would use the last value of several, and other readers the first one.

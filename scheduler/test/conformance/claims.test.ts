@@ -15,7 +15,6 @@ describe.each(everyPostgres())("claims on $title", (server) => {
   let groups = 0;
   /** Creates a task in a new group, so that one test does not claim another's runs. */
   const alone = (name: string, options = {}) => stage.task(name, { group: `g${++groups}`, ...options });
-
   it("assign each run to one of many workers", async () => {
     const task = await alone("shared");
     await stage.store.runs.enqueue(

@@ -57,6 +57,7 @@ export const runsEn = {
   "run.facts": "Details",
   "run.payload": "Payload",
   "run.noPayload": "No payload.",
+  "run.error": "Error",
   "run.result": "Result",
   "run.outside": "Kept outside the store: {key}",
   "run.encrypted": "Encrypted, {n} characters. Only processes with the key can read it.",

@@ -59,6 +59,7 @@ export const runsZh: Record<keyof typeof runsEn, string> = {
   "run.facts": "详情",
   "run.payload": "载荷",
   "run.noPayload": "没有载荷。",
+  "run.error": "错误",
   "run.result": "结果",
   "run.outside": "保存在存储之外：{key}",
   "run.encrypted": "已加密，共 {n} 个字符。只有持有密钥的进程才能读取。",

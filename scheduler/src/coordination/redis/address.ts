@@ -38,7 +38,7 @@ export function parseRedisUrl(url: string): RedisAddress {
   if (!found) throw wrong("the Redis URL cannot be read");
   const [, scheme = "", variant, credentials, hostList = "", path = "", query = ""] = found;
   const kind = variant === "sentinel" || variant === "cluster" ? variant : "single";
-  // An unescaped / or ? in the password ends the hosts too early. What follows is then part of the password, and is not shown.
+  // An unescaped / or ? in the password ends the hosts too early. The text after it is then part of the password, and is not shown.
   if (withoutPasswordOptions(`${path}?${query}`).includes("@"))
     throw wrong("the Redis URL has an @ after its hosts; a / or ? in its password is not escaped");
   const text = `${scheme}${variant ? `+${variant}` : ""}://${hostList}${path}`;

@@ -31,7 +31,7 @@ export class ClusterPath {
   constructor(url: string, clusterId: string) {
     const [, scheme = "", credentials, rest = "", query = ""] =
       /^(zookeepers?):\/\/(?:([^/]*)@)?([^?]*)(?:\?(.*))?$/.exec(url) ?? [];
-    // An unescaped / or ? in the password ends the servers too early. What follows is then part of the password, and is not shown.
+    // An unescaped / or ? in the password ends the servers too early. The text after it is then part of the password, and is not shown.
     if (rest.includes("@")) throw wrongOption("has an @ after its servers", escapeHint);
     const sasl = query === "auth=sasl";
     if (query !== "" && !sasl) throw wrongOption("has an option that is not known", "The only option is ?auth=sasl.");

@@ -31,7 +31,7 @@ describe("a schedule written as one text", () => {
     ["12:30 , 18:30 1st , 15th", cron("30 12,18 1,15 * *", { zone })],
     ["10 pm Saturday thru Sunday weekly", cron("0 22 * * SUN,SAT", { zone })],
     ["1 , 15 January noon yearly", cron("0 12 1,15 1 *", { zone })],
-    // RFC 5545: a start without TZID and without Z is a local time of whoever reads it.
+    // RFC 5545: a start without TZID and without Z is a local time in the zone of its reader.
     ["DTSTART:20260106T090000\nRRULE:FREQ=DAILY", rrule("FREQ=DAILY", { start: "2026-01-06T09:00", zone })],
     ["DTSTART;VALUE=DATE:20260106\nRRULE:FREQ=DAILY", rrule("FREQ=DAILY", { start: "2026-01-06", zone })],
     [

@@ -77,7 +77,13 @@ it.each(["the caller gives up", "the store is closed"])(
       url: "postgres://somebody@127.0.0.1/any",
       schema: "any",
       // The only timer is that of the pause.
-      clock: { ...systemClock, after: () => (setImmediate(during), () => undefined) },
+      clock: {
+        ...systemClock,
+        after: () => {
+          setImmediate(during);
+          return () => undefined;
+        },
+      },
       random: systemRandom,
       log: silentLog,
       connectionsMax: 2,

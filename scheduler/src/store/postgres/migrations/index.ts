@@ -68,7 +68,7 @@ import { lateness } from "./0083-lateness.ts";
 import { storedAlarmRules } from "./0084-alarm-rules.ts";
 import { statistics } from "./0085-statistics.ts";
 import { relaxed } from "./0086-relaxed.ts";
-import { hooks } from "./0088-hooks.ts";
+import { hooks } from "./0087-hooks.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -149,5 +149,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 84, name: "alarm-rules", sql: storedAlarmRules },
   { number: 85, name: "statistics", sql: statistics },
   { number: 86, name: "relaxed", sql: relaxed },
-  { number: 88, name: "hooks", sql: hooks },
+  { number: 87, name: "hooks", sql: hooks },
 ];
