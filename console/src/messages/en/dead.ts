@@ -34,4 +34,12 @@ export const deadEn = {
   "dead.dismissTold":
     "They leave this list and cannot be put back on it; each can still be run again from its own page. Nothing runs.",
   "dead.nothingLeft": "Another user was faster: nothing is left of it.",
+  "errors.title": "Errors by reason",
+  "errors.since": "since",
+  "errors.forgotten": "The reason is no longer kept.",
+  "errors.moreTasks": "and {n} more",
+  "errors.first": "first",
+  "errors.last": "last",
+  "errors.broughtBy": "began with release {release}",
+  "errors.trend": "{before} failures in the first half of the time, {after} in the second",
 } as const;

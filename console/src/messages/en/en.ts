@@ -4,9 +4,7 @@ import { alarmsEn } from "./alarms.ts";
 import { auditEn } from "./audit.ts";
 import { calendarsEn } from "./calendars.ts";
 import { clusterEn } from "./cluster.ts";
-import { compareEn } from "./compare.ts";
 import { deadEn } from "./dead.ts";
-import { errorsEn } from "./errors.ts";
 import { flowEn } from "./flow.ts";
 import { guideEn } from "./guide.ts";
 import { operationsEn } from "./operations.ts";
@@ -29,8 +27,6 @@ export const en = {
   ...runsEn,
   ...whyEn,
   ...flowEn,
-  ...errorsEn,
-  ...compareEn,
   ...clusterEn,
   ...guideEn,
   ...operationsEn,

@@ -32,4 +32,12 @@ export const deadZh: Record<keyof typeof deadEn, string> = {
   "dead.redriveTold": "每封都会以相同的载荷、键、优先级和时刻生成一次新的运行。再次失败的会回到这里。请先排除原因。",
   "dead.dismissTold": "它们会从此列表移除且无法放回；仍可在各自页面重新运行。不会运行任何内容。",
   "dead.nothingLeft": "已被他人处理：没有剩余。",
+  "errors.title": "按原因分组的错误",
+  "errors.since": "自",
+  "errors.forgotten": "原因已不再保存。",
+  "errors.moreTasks": "等 {n} 个其他任务",
+  "errors.first": "首次",
+  "errors.last": "最近",
+  "errors.broughtBy": "始于发布版本 {release}",
+  "errors.trend": "前半段时间失败 {before} 次，后半段 {after} 次",
 };

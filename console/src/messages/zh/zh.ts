@@ -5,9 +5,7 @@ import { alarmsZh } from "./alarms.ts";
 import { auditZh } from "./audit.ts";
 import { calendarsZh } from "./calendars.ts";
 import { clusterZh } from "./cluster.ts";
-import { compareZh } from "./compare.ts";
 import { deadZh } from "./dead.ts";
-import { errorsZh } from "./errors.ts";
 import { flowZh } from "./flow.ts";
 import { guideZh } from "./guide.ts";
 import { operationsZh } from "./operations.ts";
@@ -26,8 +24,6 @@ export const zh: Record<keyof typeof en, string> = {
   ...runsZh,
   ...whyZh,
   ...flowZh,
-  ...errorsZh,
-  ...compareZh,
   ...clusterZh,
   ...guideZh,
   ...operationsZh,
