@@ -142,12 +142,12 @@ export const runExamples = {
     },
   },
   explainRun: {
-    given: { run: 5 },
+    given: { run: 4 },
     answer: {
-      run: 5,
-      task: "settle",
+      run: 4,
+      task: "mail",
       state: "ready",
-      source: "enqueue",
+      source: "after",
       due: "2026-11-30T01:06:00.000Z",
       lateMs: null,
       tookMs: null,
@@ -155,22 +155,22 @@ export const runExamples = {
       node: null,
       reasons: [
         {
-          code: "no-worker",
-          words: "No worker serves its group.",
-          shown: { group: "finance", workers: 0, seen: [] },
+          code: "no-handler",
+          words: "No live worker of its group has a handler for its task.",
+          shown: { group: "finance", workers: 1, seen: [{ node: "finance-1", held: 0, capacity: null }] },
         },
       ],
     },
   },
   explainRuns: {
-    given: { run: [5] },
+    given: { run: [4] },
     answer: {
       runs: [
         {
-          run: 5,
-          task: "settle",
-          state: "held",
-          source: "enqueue",
+          run: 4,
+          task: "mail",
+          state: "ready",
+          source: "after",
           due: "2026-11-30T01:06:00.000Z",
           lateMs: null,
           tookMs: null,
@@ -178,9 +178,9 @@ export const runExamples = {
           node: null,
           reasons: [
             {
-              code: "overlap",
-              words: "It waits for other runs of its task: 1 may be under way at once.",
-              shown: { overlap: { limit: 1, over: "queue" }, by: [{ run: 4, task: "settle", node: "atlas" }] },
+              code: "no-handler",
+              words: "No live worker of its group has a handler for its task.",
+              shown: { group: "finance", workers: 1, seen: [{ node: "finance-1", held: 0, capacity: null }] },
             },
           ],
         },
