@@ -184,6 +184,12 @@ describe("a hook", () => {
       code: "OPTION_INVALID",
       path: "task",
     });
+    // Such a hook would verify requests by a secret that is for none of its tasks.
+    const taskless = { ...forTeam, secret: "github", task: { by: "/t", of: {} } };
+    await expect(api.setHook(taskless)).rejects.toMatchObject({ code: "REQUEST_INVALID", path: "task.of" });
+    await expect(
+      stage.store.hooks.set("team/none", taskless, { author: "t", reason: "", nowMs: 1 }, null),
+    ).rejects.toMatchObject({ code: "SECRET_FORBIDDEN" });
     await api.setHook({ hook: "team/late", secret: "team-github", scheme: "github", task: "team/deploy" });
     await api.setSecret({ secret: "team-github", value: secret, tasks: ["team/else"] });
     await expect.poll(async () => (await send("team/late")).status, { timeout: 60_000 }).toBe(401);

@@ -26,10 +26,12 @@ export interface HookStore {
 
 /**
  * True if a hook may use a secret with these tasks, by the rule that holds for the hook's runs: a secret without tasks is for those of the
- * namespace `default`, any other for its own tasks.
+ * namespace `default`, any other for its own tasks. A hook without a task may use none.
  */
-export const isForHook = (content: Pick<Hook["content"], "task">, tasks: readonly string[] | null): boolean =>
-  tasksOf(content).every((task) => tasks?.includes(task) ?? namespaceOf(task) === defaultNamespace);
+export function isForHook(content: Pick<Hook["content"], "task">, tasks: readonly string[] | null): boolean {
+  const own = tasksOf(content);
+  return own.length > 0 && own.every((task) => tasks?.includes(task) ?? namespaceOf(task) === defaultNamespace);
+}
 
 export const hookUnknown = (name: string): CarillonError =>
   new CarillonError("HOOK_UNKNOWN", `there is no hook ${name}`, { hint: "See carillon hooks list." });

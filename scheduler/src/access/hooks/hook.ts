@@ -19,6 +19,13 @@ const source = z
   .regex(/^(?:(?:\/(?:[^~\0]|~[01])*)?|header:[A-Za-z0-9-]+)$/, "is neither a JSON Pointer nor header:NAME");
 const duration = z.union([z.string().max(300), z.number().min(0)]);
 
+/** An object of `least` or more entries. */
+const entries = <Value extends z.ZodType>(value: Value, least: number) =>
+  z
+    .record(z.string().max(200), value)
+    .refine((given) => Object.keys(given).length >= least, "needs an entry")
+    .meta({ minProperties: least });
+
 /** The fields of a hook, as users write them. */
 export const hookFields = {
   secret: z.string().min(1).max(limits.secretNameLength).describe("The name of the stored secret that signs requests."),
@@ -28,7 +35,7 @@ export const hookFields = {
       taskName,
       z.strictObject({
         by: source.describe("Where the request has the value that chooses."),
-        of: z.record(z.string().max(200), taskName).describe("The task of each value; others are taken and ignored."),
+        of: entries(taskName, 1).describe("The task of each value; others are taken and ignored."),
       }),
     ])
     .describe("The task that is run, or tasks by a value of the request."),

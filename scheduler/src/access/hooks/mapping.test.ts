@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkHook, checkHookName, type HookContent } from "./hook.ts";
+import { isForHook } from "./hook-store.ts";
 import { runOf } from "./mapping.ts";
 
 const base = { secret: "s", scheme: "bearer", task: "settle" } as const;
@@ -82,6 +83,7 @@ describe("a hook", () => {
       [{ tolerance: "soon" }, "tolerance", "DURATION_INVALID"],
       [{ delay: "later" }, "delay", "DURATION_INVALID"],
       [{ tasks: [] }, ""],
+      [{ task: { by: "/t", of: {} } }, "task.of"],
     ] as const)
       expect(() => checkHook("github", { ...base, ...more }), JSON.stringify(more)).toThrow(
         expect.objectContaining({ code, path }),
@@ -91,5 +93,13 @@ describe("a hook", () => {
       expect(() => checkHookName(name), name).toThrow(
         expect.objectContaining({ code: "OPTION_INVALID", path: "hook" }),
       );
+  });
+
+  test("has no secret without a task, because a secret is for tasks", () => {
+    const task = { by: "/t", of: {} };
+    for (const tasks of [null, [], ["team/settle"]]) expect(isForHook({ task }, tasks)).toBe(false);
+    expect(isForHook({ task: { ...task, of: { a: "team/settle" } } }, ["team/settle"])).toBe(true);
+    expect(isForHook({ task: { ...task, of: { a: "team/settle" } } }, null)).toBe(false);
+    expect(isForHook({ task: "settle" }, null)).toBe(true);
   });
 });
