@@ -12,9 +12,14 @@ export const limits = {
   /** The longest name of a stored alarm rule; and the number of stored rules, which is limited because each check evaluates all of them. */
   alarmRuleNameLength: 100,
   alarmRules: 200,
-  /** The longest name of an incoming webhook; and the number of them, which is limited because each server caches all of them. */
+  /**
+   * The longest name of an incoming webhook; the number of them, in all and of one namespace, and of the entries of `task.of` and `payload`
+   * of one, which are limited because each server caches all of them.
+   */
   hookNameLength: 100,
   hooks: 200,
+  hooksOfNamespace: 50,
+  hookEntries: 100,
   /** The longest reason for a change. */
   reasonLength: 1_000,
   /** The longest fingerprint; a fingerprint groups dead letters that failed for the same reason. */

@@ -169,6 +169,25 @@ describe("a hook", () => {
     ]);
   });
 
+  test("is one of 50 of its namespace, and of 200", async () => {
+    const made = async (namespace: string, at: number) => {
+      const content = { secret: "of-all", scheme: "github", task: `${namespace}/deploy` } as const;
+      await stage.store.hooks.set(`${namespace}/h${at}`, content, { author: "t", reason: "", nowMs: 1 }, null);
+    };
+    const namespaces = ["n1", "n2", "n3", "n4"];
+    await api.setSecret({ secret: "of-all", value: secret, tasks: namespaces.map((one) => `${one}/deploy`) });
+    for (let at = 0; at < 50; at++) await made("n1", at);
+    const refused = (message: string) =>
+      expect.objectContaining({ code: "OPTION_INVALID", message: expect.stringContaining(message) });
+    await expect(made("n1", 50)).rejects.toEqual(refused("50 hooks in the namespace n1"));
+    await made("n1", 49);
+    for (const namespace of ["n2", "n3"]) for (let at = 0; at < 50; at++) await made(namespace, at);
+    const left = 200 - (await api.listHooks({ limit: 200 })).items.length;
+    for (let at = 0; at < left; at++) await made("n4", at);
+    await expect(made("n4", left)).rejects.toEqual(refused("200 hooks already"));
+    await stage.rows("delete from $s.hook where name like 'n_/%'");
+  });
+
   test("can use only a secret that its tasks' runs may have", async () => {
     const forTeam = { hook: "team/other", scheme: "github", task: "team/deploy" } as const;
     for (const given of [

@@ -12,19 +12,23 @@ import { namespaceOf } from "../../base/namespace.ts";
 export const hookSchemes = ["github", "stripe", "standard", "bearer"] as const;
 export type HookScheme = (typeof hookSchemes)[number];
 
+const secretHeader = /^header:(?:(?:proxy-)?authorization|cookie|.*signature.*)$/i;
 const taskName = z.string().min(1).max(limits.taskNameLength);
 const source = z
   .string()
   .max(300)
-  .regex(/^(?:(?:\/(?:[^~\0]|~[01])*)?|header:[A-Za-z0-9-]+)$/, "is neither a JSON Pointer nor header:NAME");
+  .regex(/^(?:(?:\/(?:[^~\0]|~[01])*)?|header:[A-Za-z0-9-]+)$/, "is neither a JSON Pointer nor header:NAME")
+  // Viewers may read runs, but not the secrets of their namespace.
+  .refine((text) => !secretHeader.test(text), "is a header with a secret or a signature, which a run must not have");
 const duration = z.union([z.string().max(300), z.number().min(0)]);
 
-/** An object of `least` or more entries. */
+/** An object of `least` to `limits.hookEntries` entries. */
 const entries = <Value extends z.ZodType>(value: Value, least: number) =>
   z
     .record(z.string().max(200), value)
     .refine((given) => Object.keys(given).length >= least, "needs an entry")
-    .meta({ minProperties: least });
+    .refine((given) => Object.keys(given).length <= limits.hookEntries, `has more than ${limits.hookEntries} entries`)
+    .meta({ minProperties: least, maxProperties: limits.hookEntries });
 
 /** The fields of a hook, as users write them. */
 export const hookFields = {
@@ -40,13 +44,13 @@ export const hookFields = {
     ])
     .describe("The task that is run, or tasks by a value of the request."),
   payload: z
-    .union([source, z.record(z.string().max(200), source)])
+    .union([source, entries(source, 0)])
     .optional()
     .describe('A part of the body by a JSON Pointer, or an object of such parts. Default "": the whole body.'),
   key: source
     .optional()
     .describe("Where the request has the key. Default by the scheme: the delivery's id; of bearer: no key."),
-  uniqueFor: duration.optional().describe("How long the key stands for its run. Default 3d."),
+  uniqueFor: duration.optional().describe("How long the key stands for its run. Default 4d."),
   delay: duration.optional().describe("After what time the run is due: a duration, or where the request has one."),
   tolerance: duration.optional().describe("How old a signed time may be, of stripe and standard. Default 5m."),
   description: z.string().max(1_000).optional().describe("What the hook is for."),
@@ -83,13 +87,31 @@ export function checkHook(name: string, given: unknown): HookContent {
   for (const task of tasksOf(read.data))
     if (namespaceOf(task) !== namespaceOf(name))
       throw wrong("task", `the hook ${name} and its task ${task} are in different namespaces`);
-  for (const part of ["uniqueFor", "tolerance"] as const) readDuration(read.data[part], part);
-  if (!isSource(read.data.delay)) readDuration(read.data.delay, "delay");
+  checkTimes(read.data);
   return read.data;
 }
 
-const readDuration = (given: Duration | undefined, part: string) =>
-  given === undefined ? undefined : within(part, () => parseDuration(given, part, 0));
+/** How long a key stands for its run, unless the hook says otherwise: longer than the three days in which Stripe tries again. */
+export const defaultUniqueFor = "4d";
+/** How old a signed time may be, unless the hook says otherwise. */
+export const defaultTolerance = "5m";
+const signsTime: Readonly<Record<HookScheme, boolean>> = { github: false, stripe: true, standard: true, bearer: false };
+
+function checkTimes({ scheme, delay, uniqueFor = defaultUniqueFor, tolerance = defaultTolerance }: HookContent): void {
+  const [uniqueMs, toleranceMs] = [readDuration(uniqueFor, "uniqueFor", 1_000), readDuration(tolerance, "tolerance")];
+  // A signed request is accepted from `tolerance` before its time to `tolerance` after it, and may be sent again for as long.
+  if (signsTime[scheme] && uniqueMs < 2 * toleranceMs)
+    throw wrong("uniqueFor", "the hook's uniqueFor is less than twice its tolerance");
+  if (!isSource(delay)) {
+    if (delay !== undefined) readDuration(delay, "delay");
+    return;
+  }
+  const read = source.safeParse(delay);
+  if (!read.success) throw wrong("delay", `the hook's delay ${read.error.issues[0]?.message}`);
+}
+
+const readDuration = (given: Duration, part: string, leastMs = 0): number =>
+  within(part, () => parseDuration(given, part, leastMs));
 
 /** True if a text says where a request has a value, instead of being the value. */
 export const isSource = (text: unknown): text is string => typeof text === "string" && /^(?:\/|header:)/.test(text);

@@ -11,6 +11,9 @@ const body = {
   "a/b~c": 5,
   wait: "10m",
 };
+/** An object with many entries of the same value. */
+const many = (count: number, value: string) =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`v${at}`, value]));
 const run = (more: Partial<HookContent>, headers = {}) => runOf({ ...base, ...more }, { headers, body });
 
 describe("the run of a request", () => {
@@ -69,6 +72,19 @@ describe("a hook", () => {
     expect(checkHook("team/github", { ...base, task: "team/settle" })).toEqual({ ...base, task: "team/settle" });
   });
 
+  test("may have 100 values, and a key for a second unless its requests could be sent again for longer", () => {
+    const of = many(100, "settle");
+    const payload = many(100, "/a");
+    for (const more of [
+      { task: { by: "/t", of }, payload },
+      { uniqueFor: "1s", key: "/id" },
+      { scheme: "github", uniqueFor: 1_000 },
+      { scheme: "stripe", uniqueFor: "10m" },
+      { scheme: "stripe", uniqueFor: "1s", tolerance: 500 },
+    ])
+      expect(checkHook("github", { ...base, ...more })).toEqual({ ...base, ...more });
+  });
+
   test("is refused with the path of what is wrong", () => {
     for (const [more, path, code = "OPTION_INVALID"] of [
       [{ scheme: "sha1" }, "scheme"],
@@ -84,6 +100,22 @@ describe("a hook", () => {
       [{ delay: "later" }, "delay", "DURATION_INVALID"],
       [{ tasks: [] }, ""],
       [{ task: { by: "/t", of: {} } }, "task.of"],
+      [{ task: { by: "/t", of: many(101, "settle") } }, "task.of"],
+      [{ task: { by: "header:Cookie", of: { a: "settle" } } }, "task.by"],
+      [{ payload: many(101, "/a") }, "payload"],
+      [{ payload: "header:authorization" }, "payload"],
+      [{ payload: { who: "header:Proxy-Authorization" } }, "payload.who"],
+      [{ key: "header:X-Hub-Signature-256" }, "key"],
+      [{ delay: "header:stripe-signature" }, "delay"],
+      [{ delay: "/a~2" }, "delay"],
+      [{ delay: "header:" }, "delay"],
+      [{ uniqueFor: 0 }, "uniqueFor", "DURATION_INVALID"],
+      [{ uniqueFor: "0s" }, "uniqueFor", "DURATION_INVALID"],
+      [{ uniqueFor: "999ms" }, "uniqueFor", "DURATION_INVALID"],
+      [{ scheme: "stripe", uniqueFor: "599s" }, "uniqueFor"],
+      [{ scheme: "standard", uniqueFor: "1m" }, "uniqueFor"],
+      [{ scheme: "standard", uniqueFor: "1h", tolerance: "31m" }, "uniqueFor"],
+      [{ scheme: "standard", tolerance: "3d" }, "uniqueFor"],
     ] as const)
       expect(() => checkHook("github", { ...base, ...more }), JSON.stringify(more)).toThrow(
         expect.objectContaining({ code, path }),

@@ -2,7 +2,7 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
-import type { HookContent, HookScheme } from "./hook.ts";
+import { defaultTolerance, type HookContent, type HookScheme } from "./hook.ts";
 
 export interface SignedRequest {
   headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -75,7 +75,7 @@ const timed = (time: string, valid: boolean): Found => ({
  * @throws HOOK_REFUSED
  */
 export function verifyRequest(
-  { scheme, tolerance = "5m" }: Pick<HookContent, "scheme" | "tolerance">,
+  { scheme, tolerance = defaultTolerance }: Pick<HookContent, "scheme" | "tolerance">,
   secret: string,
   request: SignedRequest,
   nowMs: number,

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { defaultUniqueFor } from "../../access/hooks/hook.ts";
 import type { HookStore, KeyedHook } from "../../access/hooks/hook-store.ts";
 import { type HookRun, runOf } from "../../access/hooks/mapping.ts";
 import { hookRefused, verifyRequest } from "../../access/hooks/verify.ts";
@@ -101,7 +102,7 @@ export class IncomingHooks {
     nowMs: number,
   ) {
     const { tracing, enqueuer, runs, quotas, taskIdOf } = this.#options;
-    const uniqueFor = key === undefined ? undefined : (content.uniqueFor ?? "3d");
+    const uniqueFor = key === undefined ? undefined : (content.uniqueFor ?? defaultUniqueFor);
     const options = { in: delay, key, uniqueFor, labels: { hook: name } };
     checkEnqueueOptions(options);
     const write = {

@@ -4,8 +4,9 @@ import type { Change, SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { type Json, sortedJson } from "../../../base/json.ts";
 import { limits } from "../../../base/limits.ts";
+import { namespaceOf } from "../../../base/namespace.ts";
 import type { Database } from "../database.ts";
-import { inNamespacesSql } from "../tasks/task-filter.ts";
+import { inNamespacesSql, namespaceSql } from "../tasks/task-filter.ts";
 import { audited } from "./audit.ts";
 
 const fields = `h.name, h.version, h.content, h.author, h.reason, h.changed_ms as "changedMs"`;
@@ -84,11 +85,7 @@ function set(
     checkVersion(name, before, ifVersion);
     await checkSecretOf(client, s, content);
     if (before && sortedJson(before.content) === sortedJson(content)) return before;
-    const { rows: there } = await client.query(`select count(*)::int as hooks from ${s}.hook where deleted_ms is null`);
-    if (!before && Number(there[0]?.hooks) >= limits.hooks)
-      throw new CarillonError("OPTION_INVALID", `there are ${limits.hooks} hooks already`, {
-        hint: "Remove some. A hook can run several tasks, by a value of the request.",
-      });
+    if (!before) await checkRoom(client, s, name);
     const { rows } = await client.query(
       `insert into ${s}.hook as h (name, version, content, author, reason, changed_ms) values ($1, 1, $2, $3, $4, $5)
        on conflict (name) do update set version = h.version + 1, content = excluded.content, author = excluded.author,
@@ -99,6 +96,23 @@ function set(
     const after = rows[0] as unknown as Hook;
     await put(client, s, change, { act: before ? "edit" : "create", named: name, before, after });
     return after;
+  });
+}
+
+/** @throws OPTION_INVALID if the store or the hook's namespace has the most hooks already */
+async function checkRoom(client: SqlClient, s: string, name: string): Promise<void> {
+  const namespace = namespaceOf(name);
+  const { rows } = await client.query(
+    `select count(*)::int as every, (count(*) filter (where ${namespaceSql("name")} = $1))::int as own
+     from ${s}.hook where deleted_ms is null`,
+    [namespace],
+  );
+  const [{ every, own }] = rows as unknown as [{ every: number; own: number }];
+  const { hooks, hooksOfNamespace } = limits;
+  if (every < hooks && own < hooksOfNamespace) return;
+  const where = own < hooksOfNamespace ? `${hooks} hooks` : `${hooksOfNamespace} hooks in the namespace ${namespace}`;
+  throw new CarillonError("OPTION_INVALID", `there are ${where} already`, {
+    hint: "Remove some. A hook can run several tasks, by a value of the request.",
   });
 }
 
