@@ -122,7 +122,13 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
     this.#factors = new SecondFactors(store.secondFactors, options);
-    this.#hooks = new IncomingHooks({ ...options, hooks: store.hooks, runs: store.runs, taskIdOf });
+    this.#hooks = new IncomingHooks({
+      ...options,
+      hooks: store.hooks,
+      runs: store.runs,
+      taskIdOf,
+      checkServing: () => this.#checkServing(),
+    });
     const judged = passwordJudge(store, new Throttle(clock), options.security);
     const signsIn = { principals: this.#principals, factors: this.#factors, judged };
     this.#handlers = {
@@ -247,9 +253,14 @@ export class Api {
     return { ...(await this.#principals.ofSignIn(cookie, request.ip, uses)), cookie };
   }
 
-  async #answer(routeId: RouteId, shape: RouteShape, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  /** @throws STOPPED */
+  #checkServing(): void {
     if (this.#stopping.signal.aborted)
       throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
+  }
+
+  async #answer(routeId: RouteId, shape: RouteShape, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    this.#checkServing();
     const given = readGiven(shape, request);
     const ifVersion = ifVersionOf(shape, request.headers["if-match"]);
     if (request.shown) await this.#checkThere(shape, given, request.shown);

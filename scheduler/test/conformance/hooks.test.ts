@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { request as startRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import type { Client } from "../../src/api/client.ts";
@@ -7,8 +8,9 @@ import { ApiStage } from "../support/api-stage.ts";
 const stage = new ApiStage();
 let api: Client;
 const secret = "canary-secret-of-github";
+const secretKeys = makeSecretKey();
 beforeAll(async () => {
-  await stage.open({ secretKeys: makeSecretKey() });
+  await stage.open({ secretKeys });
   api = stage.client();
   for (const task of ["deploy", "triage", "team/deploy"]) await stage.task(task);
   await api.setSecret({ secret: "github", value: secret });
@@ -56,7 +58,7 @@ describe("a request of an incoming webhook", () => {
     expect(found).toMatchObject({
       task: "deploy",
       payload: { ref: "main" },
-      key: "d-1",
+      key: "github#d-1",
       labels: { hook: "github" },
       source: "enqueue",
     });
@@ -81,7 +83,7 @@ describe("a request of an incoming webhook", () => {
     const issues = await send("mapped", { body, headers: { "x-github-event": "issues" } });
     expect(await runOf(issues.body.run)).toMatchObject({
       task: "triage",
-      key: "c0ffee",
+      key: "mapped#c0ffee",
       payload: { commit: "c0ffee", who: "ann", what: "issues" },
     });
     expect(await send("mapped", { body, headers: { "x-github-event": "ping" } })).toEqual({
@@ -144,6 +146,40 @@ describe("a request of an incoming webhook", () => {
       .toBe(202);
     expect((await send("github")).status).toBe(401);
   });
+});
+
+test("a server that stops enqueues nothing for a request that it has not read yet", async () => {
+  await api.setSecret({ secret: "last", value: secret });
+  await api.setHook({ hook: "last", secret: "last", scheme: "github", task: "deploy" });
+  const server = await stage.serve({ secretKeys });
+  const body = "{}";
+  const request = startRequest(`${stage.urlOf(server)}/v1/hooks/last`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "content-length": body.length,
+      "x-github-delivery": "d-1",
+      "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+      expect: "100-continue",
+    },
+  });
+  const answered = new Promise<number | undefined>((resolve, reject) =>
+    request.on("error", reject).on("response", (response) => resolve(response.resume().statusCode)),
+  );
+  await new Promise((resolve) => {
+    request.on("continue", resolve);
+    request.flushHeaders();
+  });
+  const stopped = server.stop();
+  const isServing = () =>
+    fetch(`${stage.urlOf(server)}/v1/me`).then(
+      ({ status }) => status !== 503,
+      () => false,
+    );
+  await expect.poll(isServing, { timeout: 60_000, interval: 5 }).toBe(false);
+  request.end(body);
+  expect(await answered).toBe(503);
+  await stopped;
 });
 
 describe("a hook", () => {

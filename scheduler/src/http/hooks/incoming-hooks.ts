@@ -29,22 +29,28 @@ export interface IncomingHooksOptions {
   tracing: EnqueueTracing | undefined;
   taskIdOf: TaskIdOf;
   quotas: Quotas;
+  /** @throws STOPPED once this server stops */
+  checkServing: () => void;
 }
 
 /** How long the hooks are cached, in ms. Requests of strangers therefore cost the store at most one query in this time. */
 const freshMs = 1_000;
+/** After what time it is logged again that a hook's secret cannot be opened, in ms. */
+const logAgainMs = 60_000;
 const path = "/v1/hooks/";
 
-/** A hook in the cache, with its secret; or the error with which its secret could not be opened. */
+/** A hook in the cache, with its secret; null if it has none that this server can open. */
 interface Ready {
   hook: KeyedHook;
-  secret: string | CarillonError | null;
+  secret: string | null;
 }
 
 /** Receives the requests of incoming webhooks, verifies them and enqueues their runs. See docs/hooks.md. */
 export class IncomingHooks {
   readonly #options: IncomingHooksOptions;
   #cached: { untilMono: number; hooks: Promise<ReadonlyMap<string, Ready>> } | undefined;
+  /** When it was last logged that a hook's secret cannot be opened, by the hook's name. */
+  readonly #shutMono = new Map<string, number>();
 
   constructor(options: IncomingHooksOptions) {
     this.#options = options;
@@ -72,14 +78,14 @@ export class IncomingHooks {
     });
   }
 
-  /** @returns null if the hook has no task for the request @throws HOOK_REFUSED, and the errors of an enqueue */
+  /** @returns null if the hook has no task for the request @throws HOOK_REFUSED, STOPPED, and the errors of an enqueue */
   async #receive(request: FastifyRequest): Promise<{ run: number; created: boolean } | null> {
+    this.#options.checkServing();
     const { "*": name } = request.params as { "*": string };
     const raw = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
     const found = (await this.#hooks()).get(name);
     const nowMs = this.#options.storeClock.now();
     const { hook, secret } = found ?? { hook: decoy, secret: null };
-    if (secret instanceof CarillonError) throw secret;
     // The signature is computed for an unknown hook too, so that the time of the answer does not reveal which hooks exist.
     verifyRequest(hook.content, secret ?? decoySecret, { headers: request.headers, raw }, nowMs);
     if (secret === null) throw hookRefused();
@@ -97,11 +103,13 @@ export class IncomingHooks {
 
   async #enqueue(
     { name, content }: KeyedHook,
-    { task, payload, key, in: delay }: HookRun,
+    { task, payload, key: given, in: delay }: HookRun,
     request: FastifyRequest,
     nowMs: number,
   ) {
     const { tracing, enqueuer, runs, quotas, taskIdOf } = this.#options;
+    // Keys are unique within a task, which several hooks may run. Names of hooks have no #.
+    const key = given === undefined ? undefined : `${name}#${given}`;
     const uniqueFor = key === undefined ? undefined : (content.uniqueFor ?? defaultUniqueFor);
     const options = { in: delay, key, uniqueFor, labels: { hook: name } };
     checkEnqueueOptions(options);
@@ -141,14 +149,18 @@ export class IncomingHooks {
     try {
       return { hook, secret: this.#options.secretKeys.open(sealed, sealed) };
     } catch (error) {
-      this.#options.log.error({ hook: hook.name, error: messageOf(error) }, "the secret of a hook cannot be opened");
-      // Without the name of the secret or of its key, because strangers get this error too.
-      const hint = "The server's log has the details.";
-      return {
-        hook,
-        secret: new CarillonError("SECRET_KEY_MISSING", "this server cannot verify requests now", { hint }),
-      };
+      this.#tellShut(hook.name, error);
+      return { hook, secret: null };
     }
+  }
+
+  /** Logs that a secret cannot be opened, not at the pace of requests, which strangers choose. */
+  #tellShut(hook: string, error: unknown): void {
+    const nowMono = this.#options.clock.monotonic();
+    for (const [name, mono] of this.#shutMono) if (mono + logAgainMs <= nowMono) this.#shutMono.delete(name);
+    if (this.#shutMono.has(hook)) return;
+    this.#shutMono.set(hook, nowMono);
+    this.#options.log.error({ hook, error: messageOf(error) }, "the secret of a hook cannot be opened");
   }
 }
 
@@ -164,13 +176,16 @@ const decoy: KeyedHook = {
 };
 const decoySecret = "no hook has this secret";
 
-/** @throws REQUEST_INVALID for a body that is not JSON, PAYLOAD_NOT_JSON for one with numbers that would lose precision */
+/** Without `fatal`, bytes that are not UTF-8 would become other text; with `ignoreBOM`, a byte order mark stays, which is not JSON. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** @throws REQUEST_INVALID for a body that is not JSON in UTF-8, PAYLOAD_NOT_JSON for one with numbers that would lose precision */
 function bodyOf(raw: Buffer): unknown {
   try {
-    return readJson(raw.toString("utf8"), "the body");
+    return readJson(utf8.decode(raw), "the body");
   } catch (cause) {
     if (isCarillonError(cause)) throw cause;
-    throw new CarillonError("REQUEST_INVALID", "the body is not JSON", {
+    throw new CarillonError("REQUEST_INVALID", "the body is not JSON in UTF-8", {
       hint: "Let the sender use the content type application/json.",
       cause,
     });
