@@ -60,7 +60,7 @@ export async function channelsOf(
 function concealed(error: unknown, channel: ChannelOptions): unknown {
   if (!isCarillonError(error)) return error;
   const { code, message, hint, retryAfterMs } = error;
-  return new CarillonError(code, masked(message, channel), { hint, retryAfterMs });
+  return new CarillonError(code, masked(message, channel), { hint: hint && masked(hint, channel), retryAfterMs });
 }
 
 /** Returns the function that sends to a channel. Code for mail and for services is imported only if a channel needs it. */

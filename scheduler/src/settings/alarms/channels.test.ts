@@ -9,7 +9,7 @@ const all: [kind: string, channel: ChannelOptions, to: string, secrets: string[]
     "mail",
     { smtp: "smtp://me:p%2Fw@m.example", from: "a@b.example", to: ["c@d.example", "e@f.example"] },
     "c@d.example, e@f.example",
-    ["p/w", "p%2Fw"],
+    ["p/w", "p%2Fw", "cC93", "AG1lAHAvdw"],
   ],
   ["slack", { slack: "https://hooks.slack.com/services/T/B/key" }, "hooks.slack.com", ["/services/T/B/key"]],
   ["teams", { teams: "https://x.logic.azure.com/w?sig=key" }, "x.logic.azure.com", ["sig=key"]],

@@ -250,8 +250,14 @@ export function secretsOf(channel: ChannelOptions): string[] {
   const texts = secrets.flatMap((name) => optionOf(channel, name) ?? []).map(String);
   const mail = asKind(channel, "mail");
   if (mail) {
-    const { password } = new URL(mail.smtp);
-    return password === "" ? [] : [password, decodeURIComponent(password)];
+    const { username, password } = new URL(mail.smtp);
+    if (password === "") return [];
+    const [user, secret] = [username, password].map(decodeURIComponent) as [string, string];
+    // AUTH LOGIN sends the password in base64, AUTH PLAIN user and password. A server may repeat them without the = at the end.
+    const sent = [secret, `\0${user}\0${secret}`].map((text) =>
+      Buffer.from(text).toString("base64").replace(/=+$/, ""),
+    );
+    return [password, secret, ...sent];
   }
   const command = asKind(channel, "command");
   // Short arguments are left out, like short paths below.
