@@ -140,3 +140,29 @@ describe("a calendar feed, read by ical.js", () => {
     expect(event?.getFirstPropertyValue("description")).toBe("x".repeat(300));
   });
 });
+
+test("a calendar takes the names of tasks once, not for each day or fire", async () => {
+  let reads = 0;
+  const schedules = { often: every("1h"), seldom: cron("0 3 * * *") };
+  const alike = Object.entries(schedules).map(([name, schedule], at) => ({
+    task: {
+      taskId: at + 1,
+      name,
+      version: 1,
+      definition: defineTask(name, { schedule }),
+      groupId: 1,
+      paused: null,
+      changedMs: 0,
+      nextSlotMs: null,
+    },
+    count: 1,
+    get names() {
+      reads++;
+      return name;
+    },
+  }));
+  const line = await foretell(alike, fromMs, 30 * 1_440, async () => undefined);
+  reads = 0;
+  expect(feedOf(line, { ...bounds, perDay: 1 }).events).toHaveLength(31 + 30);
+  expect(reads).toBe(2);
+});

@@ -48,6 +48,7 @@ export function feedOf(
   };
   const { fires, cut } = firesIn(line, rare, most);
   const events = fires.map(({ name, atMs, words }) => event(`task ${name}`, atMs, false, name, words));
+  const namesOf = onceFor((alike: AlikeTasks) => firstNames(alike, namesShown));
   for (const [at, { fromMs }] of daysOf(line).entries()) {
     const there = frequent.filter(({ ofDays }) => (ofDays[at] as number) > 0);
     if (there.length === 0) continue;
@@ -59,7 +60,7 @@ export function feedOf(
         dayOf(fromMs) * dayMs,
         true,
         `Often: ${counted(runs, "run")} of ${counted(tasks, "task")}`,
-        oftenText(there, at),
+        oftenText(there, at, namesOf),
       ),
     );
   }
@@ -100,40 +101,52 @@ function countedByDay(line: Timeline, { minutes }: Rhythm): number[] {
   return ofDays;
 }
 
-/** Returns the first `most` fires, by time and name; fires of a task in the same minute count as one. */
-function firesIn(line: Timeline, rhythms: readonly Rhythm[], most: number) {
-  // Each fire is one number, which orders by the minute: sorting 300,000 objects would occupy the event loop ten times as long.
-  const codes = Float64Array.from(
-    rhythms.flatMap(({ minutes }, at) => [...new Set(minutes)].map((minute) => minute * rhythms.length + at)),
-  ).sort();
-  const alikeOf = (code: number) => (rhythms[code % rhythms.length] as Rhythm).alike;
-  const told = new Map<AlikeTasks, { names: string[]; words: string }>();
-  const toldOf = (alike: AlikeTasks) => {
-    const known = told.get(alike) ?? {
-      names: firstNames(alike, most),
-      words: compileSchedule(alike.task.definition.schedule).words(),
-    };
-    told.set(alike, known);
-    return known;
+/** Returns a function that calls `make` once for each key. */
+function onceFor<Key, Made>(make: (key: Key) => Made): (key: Key) => Made {
+  const made = new Map<Key, Made>();
+  return (key) => {
+    if (!made.has(key)) made.set(key, make(key));
+    return made.get(key) as Made;
   };
-  const fires: { name: string; atMs: number; words: string }[] = [];
-  for (const code of codes) {
-    if (fires.length >= most) break;
-    const { names, words } = toldOf(alikeOf(code));
-    const atMs = line.fromMs + Math.floor(code / rhythms.length) * minuteMs;
-    for (const name of names.slice(0, most - fires.length)) fires.push({ name, atMs, words });
-  }
-  return { fires, cut: codes.reduce((sum, code) => sum + alikeOf(code).count, 0) - fires.length };
 }
 
+/** Returns the first `most` fires, by time and name; fires of a task in the same minute count as one. */
+function firesIn(line: Timeline, rhythms: readonly Rhythm[], most: number) {
+  const ofMinute = new Float64Array(line.fires.length);
+  for (const { alike, minutes } of rhythms)
+    for (const minute of distinct(minutes)) ofMinute[minute] = (ofMinute[minute] as number) + alike.count;
+  // Only the fires of the first minutes are listed and sorted: there may be 300,000 others.
+  let [until, count] = [0, 0];
+  for (; until < ofMinute.length && count < most; until++) count += ofMinute[until] as number;
+  const first = rhythms.flatMap(({ alike, minutes }) =>
+    distinct(minutes)
+      .filter((minute) => minute < until)
+      .map((minute) => ({ alike, minute })),
+  );
+  first.sort((a, b) => a.minute - b.minute);
+  const toldOf = onceFor((alike: AlikeTasks) => ({
+    names: firstNames(alike, most),
+    words: compileSchedule(alike.task.definition.schedule).words(),
+  }));
+  const fires: { name: string; atMs: number; words: string }[] = [];
+  for (const { alike, minute } of first) {
+    if (fires.length >= most) break;
+    const { names, words } = toldOf(alike);
+    const atMs = line.fromMs + minute * minuteMs;
+    for (const name of names.slice(0, most - fires.length)) fires.push({ name, atMs, words });
+  }
+  return { fires, cut: ofMinute.reduce((sum, events) => sum + events, 0) - fires.length };
+}
+
+const distinct = (ascending: readonly number[]): number[] =>
+  ascending.filter((number, at) => number !== ascending[at - 1]);
+
 /** Lists the tasks that fire most often on a day, and how often. */
-function oftenText(frequent: readonly Frequent[], at: number): string {
+function oftenText(frequent: readonly Frequent[], at: number, namesOf: (alike: AlikeTasks) => string[]): string {
   const most = [...frequent].sort((a, b) => (b.ofDays[at] as number) - (a.ofDays[at] as number));
   const shown = most
     .slice(0, namesShown)
-    .flatMap(({ alike, ofDays }) =>
-      firstNames(alike, namesShown).map((name) => `${name}: ${counted(ofDays[at] as number, "run")}`),
-    );
+    .flatMap(({ alike, ofDays }) => namesOf(alike).map((name) => `${name}: ${counted(ofDays[at] as number, "run")}`));
   const more = frequent.reduce((sum, { alike }) => sum + alike.count, 0) - Math.min(namesShown, shown.length);
   return [...shown.slice(0, namesShown), ...(more > 0 ? [`and ${counted(more, "more task")}`] : [])].join("\n");
 }

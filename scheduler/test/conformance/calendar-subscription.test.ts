@@ -73,7 +73,18 @@ test("a token that may do more is refused in a URL, and a wrong one is in the se
   expect(
     (await stage.ask("GET", path, { token: await stage.token("viewer", { scopes: ["tasks:read"] }) })).status,
   ).toBe(403);
-  const { body, status } = await stage.ask("GET", `${path}?token=${`ct_1_${"x".repeat(43)}`}`);
+  const before = stage.lines.length;
+  const wrong = `ct_1_${"x".repeat(43)}`;
+  const { body, status } = await stage.ask("GET", `${path}?token=${wrong}`);
   expect([status, body.code]).toEqual([401, "SIGN_IN_NEEDED"]);
+  expect(stage.lines.slice(before)).toContainEqual(
+    expect.objectContaining({
+      level: "warn",
+      message: expect.stringMatching(/^refused: /),
+      fields: expect.objectContaining({ code: "SIGN_IN_NEEDED", route: `GET ${path}` }),
+    }),
+  );
   expect((await stage.ask("GET", `${path}?token=a&token=b`)).status).toBe(401);
+  const logged = JSON.stringify(stage.lines);
+  for (const token of [wrong, more, stage.tokens.viewer]) expect(logged).not.toContain(token);
 });

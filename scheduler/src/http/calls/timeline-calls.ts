@@ -22,6 +22,8 @@ const dayMinutes = 1_440;
  */
 const keptMs = 60_000;
 const keptMost = 8;
+/** The number of calendars that are cached with a timeline. Subscribers that want the same tasks usually give the same `perDay`. */
+const feedsMost = 4;
 /** The length of the pauses in ms while a timeline is built, so that the event loop can handle other requests. */
 const turnMs = 0.05;
 /** A change may become visible up to this many ms after its timestamp, which comes from the node that made the change. */
@@ -29,12 +31,21 @@ const overlapMs = 5_000;
 
 interface Kept {
   line: Promise<Timeline>;
+  /** The calendars of this timeline, by what each depends on besides it. */
+  feeds: Map<string, Promise<string>>;
   builtMs: number;
   /** The changes of the last `overlapMs` that were visible before the tasks were read; any other change makes the timeline outdated. */
   seen: Promise<Set<string>>;
 }
 
 const markOf = ({ taskId, version, changedMs }: TaskChange) => `${taskId} ${version} ${changedMs}`;
+
+/** Adds an entry as the newest one, and removes the oldest ones beyond `most`. */
+function keepLast<Value>(cache: Map<string, Value>, most: number, key: string, value: Value): void {
+  cache.delete(key);
+  cache.set(key, value);
+  for (const oldest of [...cache.keys()].slice(0, -most)) cache.delete(oldest);
+}
 
 /**
  * The API calls about the timeline of many tasks. A timeline is built once for all callers who view the same part of it, and again when a
@@ -50,7 +61,7 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     return foretell(alike, fromMs, whose.days * dayMinutes, () => pause(clock, turnMs));
   };
 
-  const lineOf = async (whose: Whose, { reach, nowMs }: Call): Promise<Timeline> => {
+  const keptOf = async (whose: Whose, { reach, nowMs }: Call): Promise<Kept> => {
     if (whose.namespace !== undefined) reach.check(`${whose.namespace}/`);
     const namespaces = whose.namespace === undefined ? reach.namespaces : [whose.namespace];
     const { days, matching, group, labels } = whose;
@@ -59,18 +70,31 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     if (there && there.untilMono > clock.monotonic()) {
       const seen = await there.seen;
       const changed = await store.tasks.changedSince(there.builtMs - overlapMs);
-      if (changed.every((change) => seen.has(markOf(change)))) return there.line;
+      if (changed.every((change) => seen.has(markOf(change)))) return there;
     }
     const seen = store.tasks.changedSince(nowMs - overlapMs).then((changes) => new Set(changes.map(markOf)));
     const line = seen.then(() => build(whose, namespaces, nowMs));
-    kept.delete(key);
-    kept.set(key, { line, builtMs: nowMs, seen, untilMono: clock.monotonic() + keptMs });
-    for (const oldest of [...kept.keys()].slice(0, -keptMost)) kept.delete(oldest);
+    const made: Kept = { line, feeds: new Map(), builtMs: nowMs, seen };
+    keepLast(kept, keptMost, key, { ...made, untilMono: clock.monotonic() + keptMs });
     line.catch(() => {
       // The callers that share this timeline get the error; the next call reads the store again.
       if (kept.get(key)?.line === line) kept.delete(key);
     });
-    return line;
+    return made;
+  };
+  const lineOf = async (whose: Whose, call: Call): Promise<Timeline> => (await keptOf(whose, call)).line;
+
+  const write = async (line: Timeline, { perDay, name, nowMs }: { perDay: number; name: string; nowMs: number }) => {
+    const { clusterId } = await store.sessions.cluster();
+    const { events, cut } = feedOf(line, { perDay, most: limits.feedEvents, clusterId });
+    const { paused, unforeseen, left } = line.counted;
+    const notes = {
+      "X-CARILLON-CUT": cut,
+      "X-CARILLON-PAUSED": paused,
+      "X-CARILLON-UNFORESEEN": unforeseen,
+      "X-CARILLON-LEFT": left,
+    };
+    return writeIcs({ name, stampMs: nowMs, refresh: "PT1H", notes, events });
   };
 
   const recordsOf = async (names: string[]) =>
@@ -107,18 +131,17 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     },
     async getCalendarFeed({ label = [], perDay, token: _, ...given }, call) {
       const labels = label.length === 0 ? undefined : labelsOfTexts(label);
-      const line = await lineOf({ ...given, labels }, call);
-      const { clusterId } = await store.sessions.cluster();
-      const { events, cut } = feedOf(line, { perDay, most: limits.feedEvents, clusterId });
-      const { paused, unforeseen, left } = line.counted;
-      const notes = {
-        "X-CARILLON-CUT": cut,
-        "X-CARILLON-PAUSED": paused,
-        "X-CARILLON-UNFORESEEN": unforeseen,
-        "X-CARILLON-LEFT": left,
-      };
+      const { line, feeds } = await keptOf({ ...given, labels }, call);
       const name = ["Carillon", given.namespace, given.group, given.matching, ...label].filter(Boolean).join(" ");
-      return writeIcs({ name, stampMs: call.nowMs, refresh: "PT1H", notes, events });
+      const key = JSON.stringify([perDay, name]);
+      const there = feeds.get(key);
+      if (there) return there;
+      const text = line.then((read) => write(read, { perDay, name, nowMs: call.nowMs }));
+      keepLast(feeds, feedsMost, key, text);
+      text.catch(() => {
+        if (feeds.get(key) === text) feeds.delete(key);
+      });
+      return text;
     },
     async suggestSpread({ within, moves: most, ...given }, call) {
       const { moves, ...figures } = suggestSpread(await lineOf(given, call), { within, most });
