@@ -20,6 +20,7 @@ import type { AlarmSettings } from "../settings/alarms/alarms.ts";
 import type { ProviderSettings } from "../settings/provider.ts";
 import type { SignInSettings } from "../settings/settings.ts";
 import type { Enqueuer } from "../store/enqueuer.ts";
+import { Enqueues } from "../store/enqueues.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { type EnqueueTracing, traceparentOf } from "../store/trace-context.ts";
@@ -122,13 +123,9 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
     this.#factors = new SecondFactors(store.secondFactors, options);
-    this.#hooks = new IncomingHooks({
-      ...options,
-      hooks: store.hooks,
-      runs: store.runs,
-      taskIdOf,
-      checkServing: () => this.#checkServing(),
-    });
+    const enqueues = new Enqueues({ runs: store.runs, enqueuer, tracing, taskIdOf });
+    const checkServing = () => this.#checkServing();
+    this.#hooks = new IncomingHooks({ ...options, hooks: store.hooks, enqueues, checkServing });
     const judged = passwordJudge(store, new Throttle(clock), options.security);
     const signsIn = { principals: this.#principals, factors: this.#factors, judged };
     this.#handlers = {
@@ -139,7 +136,7 @@ export class Api {
       ...timelineCalls(store, clock),
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
       ...explainCalls(() => this.#handlers),
-      ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf, quotas }),
+      ...runActCalls({ store, clock, enqueues, quotas }),
       ...operationCalls(store, quotas),
       ...calendarCalls(store, clock),
       ...clusterCalls(store, node, this.#events.follow),

@@ -1,31 +1,20 @@
 import type { Clock } from "../../base/clock.ts";
-import { jsonText } from "../../base/json.ts";
-import {
-  checkEnqueueOptions,
-  checkIfKeyTaken,
-  type EnqueueDurability,
-  type EnqueueOptions,
-  readOptions,
-  replacing,
-} from "../../run/enqueue-options.ts";
-import { isAlone, keyOverTime } from "../../run/keys/key-over-time.ts";
+import { checkIfKeyTaken, type EnqueueDurability, type EnqueueOptions, replacing } from "../../run/enqueue-options.ts";
+import { keyOverTime } from "../../run/keys/key-over-time.ts";
 import type { EnqueueWrite } from "../../run/run-record.ts";
-import type { Enqueuer } from "../../store/enqueuer.ts";
+import { type Enqueues, payloadBytes } from "../../store/enqueues.ts";
 import { awaitRecall } from "../../store/recall.ts";
 import type { Store } from "../../store/store.ts";
-import { type EnqueueTracing, withContext } from "../../store/trace-context.ts";
+import { withContext } from "../../store/trace-context.ts";
 import type { Call, Some } from "../call.ts";
 import type { Quotas } from "../quotas.ts";
 import { changeOf } from "./changes.ts";
 import { Gathered } from "./gathered.ts";
-import type { TaskIdOf } from "./run-calls.ts";
 
 export interface RunActOptions {
   store: Store;
   clock: Clock;
-  enqueuer: Pick<Enqueuer, "add">;
-  tracing: EnqueueTracing | undefined;
-  taskIdOf: TaskIdOf;
+  enqueues: Enqueues;
   quotas: Quotas;
 }
 
@@ -74,42 +63,15 @@ const optionsOf = ({
 export function runActCalls({
   store,
   clock,
-  enqueuer,
-  tracing,
-  taskIdOf,
+  enqueues,
   quotas,
 }: RunActOptions): Some<"runTask" | "enqueueRuns" | "cancelRun" | "rerunRun" | "decideRun"> {
   const audits = new Gathered(async (entries: Parameters<Store["audit"]["record"]>[0]) => {
     await store.audit.record(entries);
     return entries;
   }, entriesPerStatement);
-  /** Enqueues within the trace of the caller's span, which the run then continues, even if this server itself does not trace. */
-  const traced = <Made>(
-    task: string | null,
-    { traceparent }: Call,
-    send: (context: string | undefined) => Promise<Made>,
-  ): Promise<Made> => (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
-  const writeOf = async (
-    given: GivenRun,
-    source: "enqueue" | "manual",
-    { nowMs }: Call,
-    runId: number | undefined,
-  ): Promise<EnqueueWrite> => {
-    const { task, payload, key = null, limitKey = null, priority = null } = given;
-    const options = optionsOf(given);
-    checkEnqueueOptions(options);
-    const read = readOptions(options, nowMs);
-    return {
-      taskId: await taskIdOf(task),
-      payload: jsonText(payload, `the payload of task ${task}`),
-      ...read,
-      key,
-      limitKey,
-      priority,
-      source,
-      runId,
-    };
-  };
+  const writeOf = (given: GivenRun, source: "enqueue" | "manual", { nowMs }: Call, runId: number | undefined) =>
+    enqueues.writeOf({ ...given, source, runId }, optionsOf(given), nowMs);
 
   /** Counts the runs against the quotas. A repetition of an answered request (same idempotency key) does not get here. */
   const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) =>
@@ -124,10 +86,11 @@ export function runActCalls({
       const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
       await take(call, [{ task, write }]);
       const keyed = { ...replacing(ifKeyTaken), ...over };
-      const { runId, created, replaced, again } = await traced(task, call, (context) =>
-        isAlone(keyed)
-          ? store.runs.enqueueReplacing({ ...write, ...keyed, context }, call.nowMs)
-          : enqueuer.add({ ...write, context }),
+      const { runId, created, replaced, again } = await enqueues.one(
+        task,
+        { ...write, ...keyed },
+        call.traceparent,
+        call.nowMs,
       );
       const { author, reason: why } = changeOf(call, reason);
       // The run's own record says that it was requested manually; this audit entry adds the caller. A crash between the two writes loses
@@ -154,7 +117,9 @@ export function runActCalls({
       const asked = writes.map((write, at) => ({ task: runs[at]?.task ?? "", write }));
       await take(call, asked);
       const task = runs.every((one) => one.task === runs[0]?.task) ? (runs[0]?.task ?? null) : null;
-      const made = await traced(task, call, (context) => store.runs.enqueue(withContext(writes, context), call.nowMs));
+      const made = await enqueues.traced(task, call.traceparent, (context) =>
+        store.runs.enqueue(withContext(writes, context), call.nowMs),
+      );
       return { runs: made.map(({ runId, created }) => ({ run: runId, created })) };
     },
 
@@ -182,5 +147,3 @@ export function runActCalls({
     },
   };
 }
-
-const payloadBytes = (payload: string | null | undefined): number => Buffer.byteLength(payload ?? "");

@@ -5,6 +5,7 @@ import type { HookContent } from "../../access/hooks/hook.ts";
 import type { KeyedHook } from "../../access/hooks/hook-store.ts";
 import { statusOf } from "../../api/problem-status.ts";
 import { CarillonError, isCarillonError } from "../../base/errors.ts";
+import { Enqueues } from "../../store/enqueues.ts";
 import { IncomingHooks, type IncomingHooksOptions } from "./incoming-hooks.ts";
 
 const secret = "a secret of the sender";
@@ -28,12 +29,16 @@ function server(hooks: Record<string, HookContent>) {
       sealed: { ...place, keyId: name },
     }),
   );
+  const enqueue = async ({ key }: { key: string | null }) => ({ runId: keys.push(key), created: true });
+  const enqueues = new Enqueues({
+    runs: { enqueueReplacing: enqueue as never },
+    enqueuer: { add: enqueue as never },
+    tracing: undefined,
+    taskIdOf: async () => 1,
+  });
   const options = {
     hooks: { keyed: async () => keyed },
-    runs: {
-      enqueueReplacing: async ({ key }: { key: string | null }) => ({ runId: keys.push(key), created: true }),
-    },
-    enqueuer: { add: async ({ key }: { key: string | null }) => ({ runId: keys.push(key), created: true }) },
+    enqueues,
     clock: { monotonic: () => nowMono },
     storeClock: { now: () => 1_700_000_000_000 },
     log: { warn: line, error: line },
@@ -43,9 +48,7 @@ function server(hooks: Record<string, HookContent>) {
         return secret;
       },
     },
-    taskIdOf: async () => 1,
     quotas: { take: async () => undefined },
-    tracing: undefined,
     checkServing: () => undefined,
   };
   const app = fastify();

@@ -6,28 +6,22 @@ import { hookRefused, verifyRequest } from "../../access/hooks/verify.ts";
 import type { SecretKeys } from "../../access/secrets/secret-keys.ts";
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
-import { jsonText, readJson } from "../../base/json.ts";
+import { readJson } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
-import { checkEnqueueOptions, readOptions } from "../../run/enqueue-options.ts";
-import { isAlone, keyOverTime } from "../../run/keys/key-over-time.ts";
-import type { RunStore } from "../../run/run-store.ts";
-import type { Enqueuer } from "../../store/enqueuer.ts";
+import { keyOverTime } from "../../run/keys/key-over-time.ts";
+import { type Enqueues, payloadBytes } from "../../store/enqueues.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
-import { type EnqueueTracing, traceparentOf } from "../../store/trace-context.ts";
-import type { TaskIdOf } from "../calls/run-calls.ts";
+import { traceparentOf } from "../../store/trace-context.ts";
 import type { Quotas } from "../quotas.ts";
 
 export interface IncomingHooksOptions {
   hooks: HookStore;
-  runs: Pick<RunStore, "enqueueReplacing">;
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
   secretKeys: SecretKeys;
-  enqueuer: Pick<Enqueuer, "add">;
-  tracing: EnqueueTracing | undefined;
-  taskIdOf: TaskIdOf;
+  enqueues: Enqueues;
   quotas: Quotas;
   /** @throws STOPPED once this server stops */
   checkServing: () => void;
@@ -107,26 +101,15 @@ export class IncomingHooks {
     request: FastifyRequest,
     nowMs: number,
   ) {
-    const { tracing, enqueuer, runs, quotas, taskIdOf } = this.#options;
+    const { enqueues, quotas } = this.#options;
     // Keys are unique within a task, which several hooks may run. Names of hooks have no #.
     const key = given === undefined ? undefined : `${name}#${given}`;
     const uniqueFor = key === undefined ? undefined : (content.uniqueFor ?? defaultUniqueFor);
     const options = { in: delay, key, uniqueFor, labels: { hook: name } };
-    checkEnqueueOptions(options);
-    const write = {
-      taskId: await taskIdOf(task),
-      payload: jsonText(payload, `the payload of task ${task}`),
-      ...readOptions(options, nowMs),
-      key: key ?? null,
-      priority: null,
-      source: "enqueue" as const,
-      ...keyOverTime(options),
-    };
-    await quotas.take(`hook ${name}`, async () => [{ task, payloadBytes: Buffer.byteLength(write.payload ?? "") }]);
+    const write = await enqueues.writeOf({ task, payload, key, source: "enqueue" }, options, nowMs);
+    await quotas.take(`hook ${name}`, async () => [{ task, payloadBytes: payloadBytes(write.payload) }]);
     const traceparent = traceparentOf(request.headers.traceparent);
-    const send = (context: string | undefined) =>
-      isAlone(write) ? runs.enqueueReplacing({ ...write, context }, nowMs) : enqueuer.add({ ...write, context });
-    const { runId, created } = await (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
+    const { runId, created } = await enqueues.one(task, { ...write, ...keyOverTime(options) }, traceparent, nowMs);
     return { run: runId, created };
   }
 
