@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 
 const sequenceMs = 1_200;
 const isTyping = (target: EventTarget | null) =>
@@ -11,7 +11,8 @@ const isTyping = (target: EventTarget | null) =>
 export function useShortcuts(shortcuts: Record<string, () => void>): void {
   const present = useRef(shortcuts);
   present.current = shortcuts;
-  useEffect(() => {
+  // A layout effect, so that a key that is pressed as soon as the page is visible is not lost.
+  useLayoutEffect(() => {
     let before = "";
     let beforeMs = 0;
     const onKey = (event: KeyboardEvent) => {
