@@ -26,7 +26,7 @@ const aims: Aim[] = operations.flatMap((operation) => [
   { figure: `of_java_${operation}_window_1`, atLeast: 0.9 },
 ]);
 const bytes = 100;
-/** The share of --operations that is executed with one request at a time; writes are few because each waits for the disk. */
+/** How much of --operations is executed when measuring one request at a time; few writes, because each waits for the disk. */
 const share: Record<Operation, number> = { creates: 1 / 15, gets: 1 / 3, sets: 1 / 15 };
 const faultsShown = 5;
 

@@ -1,6 +1,6 @@
 /**
- * Finds and starts Redis from PATH, Debian or Homebrew: a single server on loopback, which stores nothing on disk unless a bench needs
- * durability.
+ * Finds Redis (CARILLON_TEST_REDIS_SERVER, PATH, Debian, Homebrew) and starts a single server on loopback, which stores nothing on disk
+ * unless a bench needs durability.
  */
 import { chownSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -100,7 +100,7 @@ it(`breaks no invariant with seeds in which the store goes back: ${wentBack.join
   expect({ seeds, violations, broken }).toEqual({ seeds: wentBack.length, violations: 0 });
 });
 
-/** A lock's holder is stopped between its check and its write, and writes after another process has held the lock. */
+/** The seed in which a lock's holder is stopped between its check and its write, and writes after another process held the lock. */
 const stoppedHolder = 108;
 
 it("has late writes under a lock refused, and reports which would have been accepted without fences", () => {

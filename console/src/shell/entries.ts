@@ -1,4 +1,4 @@
-/** The entries of the command palette: fixed entries, and search results for a text. */
+/** The entries of the command palette: fixed entries, and for a text also acts, search results and alarms. */
 import {
   IconAlertTriangle,
   IconKeyboard,

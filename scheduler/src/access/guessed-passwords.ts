@@ -15,9 +15,8 @@ const sequences = /0123|1234|2345|3456|4567|5678|6789|7890|9876|8765|7654|6543|5
 const leastOwn = 5;
 
 /**
- * True if fewer than `leastOwn` letters remain after common words, keyboard rows, digits, signs and repeated characters are
- * removed. False for a password in which neither a common word nor a row nor a repetition is found, such as one of irregular
- * digits.
+ * True if the password contains a common word, a keyboard row, a digit sequence such as 1234 or a repeated character, or changes
+ * under NFKC, and fewer than `leastOwn` letters are left without these, digits and signs. So irregular digits alone are accepted.
  */
 export function isCommonPassword(password: string): boolean {
   let rest = password.normalize("NFKC").toLowerCase();

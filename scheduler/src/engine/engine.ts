@@ -149,7 +149,7 @@ export class Engine {
     }
   }
 
-  /** Called with the tasks of changes that this process has just read for the first time. */
+  /** Passes the ids of tasks whose changes this process has just noticed to the schedules. */
   onChanged(taskIds: number[]): void {
     if (!this.#stopped) this.#schedules.onChanged(taskIds);
   }

@@ -131,9 +131,9 @@ export class Janitor {
   }
 
   /**
-   * Rotation is due every hour, and also after the store's clock has stepped, or this machine has slept (its monotonic clock does
-   * not count that time), by more than a day, because no run could be planned or ended beyond the existing partitions. A change
-   * of date alone does not make it due: the next day's partition exists already, and midnight is a busy time.
+   * Rotation is due every hour, and as soon as the store's date is two or more days from that of the last rotation: then no run could
+   * be planned or ended, because the partitions are missing. That happens if the store's clock steps, or if this machine sleeps (its
+   * monotonic clock then stands still). The next day's partition exists already, so midnight, a busy time, needs no rotation.
    */
   #isRotationDue(): boolean {
     const { clock, storeClock } = this.#options;

@@ -186,7 +186,10 @@ export interface ClaimStore {
   settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
   /** Returns the session's claims as stored, for a worker that lost the response to a claim. */
   heldBy(sessionId: number): Promise<ClaimedRun[]>;
-  /** Returns the other workers that have free slots for runs of these tasks, for a worker that has no free slot. */
+  /**
+   * For a worker without a free slot: returns the free slots of other workers, and which of these tasks each can run. Looks at a
+   * limited random choice of workers, and only at unrouted tasks in the session's own groups.
+   */
   roomElsewhere(sessionId: number, taskIds: number[]): Promise<RoomElsewhere[]>;
   /**
    * Moves the claims of a lost session to the new session of the same process, except claims that have already been reclaimed.

@@ -25,7 +25,10 @@ export interface RunStore extends EndStore {
    * responds, like `enqueue`.
    */
   enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
-  /** Resolves once other processes have been sent signals for all runs that this process has enqueued and committed so far. */
+  /**
+   * Resolves once the signals for the runs that this process has enqueued and committed so far have been sent or have failed. Runs that
+   * are due in more than a minute get no signal.
+   */
   announced(): Promise<void>;
   /** Returns the origins of these runs. Runs that were enqueued without a trace context are left out. */
   origins(runIds: number[]): Promise<RunOrigin[]>;

@@ -105,8 +105,9 @@ function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: nu
 }
 
 /**
- * Returns the instant before which all due times from `dueMs` on are in the same windows as `dueMs`. A window that begins and
- * ends within that time is ignored, because it only adds to these windows.
+ * Returns the time until which a run due from `dueMs` on is in every window that contains `dueMs`: the end of the first of them, or
+ * the start of another window that covers this end. A window that lies wholly within that time is ignored, because runs in it are
+ * still in all these windows.
  */
 function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
   const held = windows.map((window) => occurrenceAt(window, dueMs));

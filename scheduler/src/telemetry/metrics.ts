@@ -192,7 +192,7 @@ export class Metrics {
   }
 
   /**
-   * Also exports the metrics to OpenTelemetry, if the program has registered a provider of meters.
+   * Also exports Carillon's own metrics (without those of Node.js) to OpenTelemetry, if the program has registered a provider of meters.
    * @param state returns the state of this process; called whenever the program's reader collects
    * @returns a function that ends the export
    */

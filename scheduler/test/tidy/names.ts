@@ -31,7 +31,7 @@ const givenUp = new Map([
   ["utils", "what they do"],
 ]);
 
-/** Names of other projects in their own spelling: interfaces of peers, and formats that the importers read. */
+/** Beginnings of names that other projects chose: peers, the formats that the importers read, and OpenTelemetry. */
 const foreign =
   /^(?:CronJobs?|cronJobs?|XxlJobs?|xxlJobs?|JobDetails?|ScheduledJobs?|AsyncLocalStorageContextManager|setGlobalContextManager)/;
 

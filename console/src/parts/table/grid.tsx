@@ -25,7 +25,7 @@ export interface GridProps<Row> {
   /** The name under which the viewer's choice of columns is kept. */
   name: string;
   label: string;
-  /** Identifies the list, for example by its filter; see `useAnchored`. */
+  /** Identifies the list, for example by its filter; rows of another list are not held in place. */
   list: string;
   rows: Row[];
   keyOf: (row: Row) => string;

@@ -17,9 +17,9 @@ export interface ConfigFile {
 export const configNames = ["yaml", "yml", "json", "ts", "mts", "js", "mjs"].map((end) => `carillon.config.${end}`);
 
 /**
- * Reads the named file, else the one in the current folder; undefined if there is none. The whole file is checked, including settings that
- * the present command does not use, so that errors in them are reported at once.
- * @throws CONFIG_INVALID
+ * Reads the named file, else the one that CARILLON_CONFIG names, else the one in the current folder; undefined if there is none. All
+ * settings are checked, also those that the present command does not use; the first problem is thrown.
+ * @throws CONFIG_INVALID, OPTION_INVALID
  */
 export async function readConfig(
   named: string | undefined,

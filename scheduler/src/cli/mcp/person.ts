@@ -9,7 +9,7 @@ import {
 import { CarillonError } from "../../base/errors.ts";
 
 export interface Person {
-  /** The token of the confirmation that the user was asked to give; undefined: the user has not been asked yet. */
+  /** The token that came back with the user's reply; undefined if this request contains no reply yet. */
   token: string | undefined;
   agrees: boolean;
 }

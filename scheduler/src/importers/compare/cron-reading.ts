@@ -62,7 +62,7 @@ const dayNames = "sun mon tue wed thu fri sat".split(" ");
 interface Field {
   text: string;
   values: ReadonlySet<number>;
-  /** Tests for the items with L, W or #, whose days depend on the month. */
+  /** One predicate for each item with L, W or #: true if the item matches the date. The days of such items depend on the month. */
   special: readonly ((date: CivilDate) => boolean)[];
 }
 

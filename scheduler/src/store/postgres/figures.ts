@@ -33,7 +33,7 @@ export function figureStore(database: Database): FigureStore {
           "select reltuples::float8 as rows from pg_class where oid = to_regclass($1)",
           [`${s}.run`],
         ),
-        // The statement makes one index probe per group and priority, however many runs wait.
+        // The statement makes index probes per priority of each group, addressee and routed task, however many runs wait.
         database.query<{ group: string; dueMs: number }>(
           "figures-oldest",
           `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o

@@ -245,7 +245,7 @@ export class HandedRun implements Run {
     return asked;
   }
 
-  /** Sends the children that were spawned before this microtask, at most `limits.childrenAtOnce` in a request. */
+  /** Sends the children that were spawned since the last call, at most `limits.childrenAtOnce` in one request. */
   async #spawnAll(some: Spawning[]): Promise<void> {
     this.#spawning = undefined;
     for (let from = 0; from < some.length; from += limits.childrenAtOnce) {

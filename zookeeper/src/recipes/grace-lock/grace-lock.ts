@@ -272,7 +272,10 @@ export class GraceLock {
     return holding;
   }
 
-  /** Begins a use and records it. @returns undefined if the lock is no longer held; 0 if the caller gave up and the lock was released */
+  /**
+   * Begins a use and records it.
+   * @returns undefined if the lock is no longer held; 0 if it was released because the caller gave up or this lock is being closed
+   */
   async #begin(holding: Holding, signal?: AbortSignal): Promise<Use | 0 | undefined> {
     const before = this.#record;
     const beganMs = this.#clock.wall();

@@ -84,8 +84,9 @@ export function fencesOf(told: EndedTogether | undefined, asked: readonly Settle
 }
 
 /*
- * SQL: inserts history rows only for child runs, runs with inputs and runs of followed tasks, because other runs read these rows. All
- * successes also leave a trace, which shows that the run ended, so that a repeated verdict whose first reply was lost is recognised.
+ * SQL: the end of the history CTE if successes are not kept, and the CTE `traced`. Only child runs, runs with inputs and runs of followed
+ * tasks get a history row, because other runs read it. The trace records all ended runs, so that a repeated verdict whose first reply
+ * was lost is recognised.
  */
 const unkept = (s: string) => `
     where ${readByOthers(s, "gone")}

@@ -25,10 +25,9 @@ export interface Loaded {
 }
 
 /**
- * Creates a store from a dump in an empty schema. The file is read twice, because no statement may be executed before the whole file has
- * been checked. The rows are committed together, and numbers continue above all numbers that the source can have issued, as after a
- * restore.
- * @throws FILE_INVALID, STORE_NOT_EMPTY, STORE_NEWER, STORE_…
+ * Creates a store from a dump, in a schema that is empty or does not exist. The file is read twice, because it must be checked
+ * completely before the first statement. All rows are committed together. New ids start above every id that the source can have issued.
+ * @throws FILE_INVALID, STORE_NOT_EMPTY, STORE_NEWER, or the errors of opening a store
  */
 export async function loadStore(url: string, schema: string, path: string, by: Omit<Change, "nowMs">): Promise<Loaded> {
   const nothing = async () => undefined;

@@ -22,9 +22,9 @@ export function durabilityColumn(durability: Durability, all = "t.relaxed"): str
 }
 
 /**
- * SQL: a further column for a statement that may find a run in place of inserting one. That run may be a relaxed one that is not on disk
- * yet, and this caller's enqueue may be a full one, or the process that remembers the run may die with the server. So the statement waits
- * for the disk. It would not otherwise, because it has written nothing.
+ * SQL: a further column for a statement that may find a run instead of inserting one. The found run may be relaxed and not on disk yet.
+ * A statement that writes nothing does not wait for the disk, so this column makes it wait: the caller may have asked for a full
+ * enqueue, and even for a relaxed one, the process that remembers the run may crash together with the server.
  * @param isFound SQL: true if a run was found
  */
 export const foundColumn = (s: string, durability: Durability, isFound: string): string =>

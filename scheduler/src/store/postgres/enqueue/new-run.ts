@@ -42,7 +42,7 @@ type Given = "due_ms" | "created_ms" | "source";
 /** An SQL expression for each column. A column without an expression is taken from the task, or gets the table's default. */
 type NewRun = Record<Given, string> & { [name in Exclude<Column, Given>]?: string };
 
-/** The columns that a new run takes from the current version of its task `t`, with an SQL expression for each. */
+/** SQL expressions for columns of a new run: from the current version of its task `t`, except `after_end`, which starts as false. */
 export const ofTask = {
   task_id: "t.id",
   group_id: "case when t.routed then 0 else t.group_id end",
