@@ -228,6 +228,22 @@ describe("relaxed enqueues and a crash of the server", () => {
     expect(await present(ids)).toEqual(ids);
   });
 
+  it.each([0, 1])(
+    "are put back by a process that closes the store after a crash, when it has taken part in %i recoveries",
+    async (before) => {
+      const store = await openPostgres({ url: server.url, schema: stage.schema });
+      for (let n = 0; n < before; n++) {
+        await enqueueFew(store, relaxed);
+        await server.crash();
+        await enqueueIn(store);
+      }
+      const ids = await enqueueFew(store, relaxed);
+      await server.crash();
+      await store.close();
+      expect(await present(ids)).toEqual(ids);
+    },
+  );
+
   it("are reported as perhaps not on the disk if their process stops while the server is down", async () => {
     const { log, lines } = recordingLog();
     const store = await openPostgres({ url: server.url, schema: stage.schema, log });

@@ -52,11 +52,15 @@ export async function permitRelaxed(database: Database, signal: AbortSignal | un
   memory.relaxes(true);
 }
 
-/** Waits until the acknowledged enqueues of this process are on disk, because it remembers them only as long as it lives. */
+/**
+ * Waits until the acknowledged enqueues of this process are on disk, because it remembers them only as long as it lives. If the server has
+ * crashed since, it may lack them although it writes to its disk, so this process also reports what it remembers.
+ */
 export async function awaitDisk(database: Database): Promise<void> {
   if (!database.memory.relaxed) return;
   try {
-    await database.query("", `select ${markLogSql}`);
+    await database.persist(() => database.query("", `select ${markLogSql}`));
+    await database.recovery?.told();
   } catch (error) {
     database.log.warn(
       { error: messageOf(error) },

@@ -73,6 +73,8 @@ export class Recovery implements Recovering {
   /** The last recovery number that this process read from the store. */
   #seen: number | null = null;
   #running: Promise<void> | undefined;
+  /** True once `#running` has read the store's state, so that `#known` is up to date. */
+  #opened = false;
   #wake: (() => void)[] = [];
 
   constructor(options: RecoveryOptions) {
@@ -80,7 +82,9 @@ export class Recovery implements Recovering {
   }
 
   join(): Promise<void> {
-    this.#running ??= this.#run().finally(() => {
+    if (this.#running) return this.#running;
+    this.#opened = false;
+    this.#running = this.#run().finally(() => {
       this.#running = undefined;
       this.#wakeAll();
     });
@@ -119,7 +123,7 @@ export class Recovery implements Recovering {
 
   /** Returns true if this process has reported in the recovery `#known`. */
   #isTold(): boolean {
-    return this.#told !== null && this.#told.number === this.#known;
+    return this.#opened && this.#told !== null && this.#told.number === this.#known;
   }
 
   #joinInBackground(): void {
@@ -138,14 +142,15 @@ export class Recovery implements Recovering {
     let pollMs = firstPollMs;
     for (;;) {
       const open = await transaction((client) => this.#open(client));
+      this.#opened = true;
       if (open === null) break;
       const { number, since } = open;
       if (this.#told?.number !== number || this.#told.since !== since) {
         await this.#tell(number);
         this.#told = { number, since };
-        this.#wakeAll();
         pollMs = firstPollMs;
       }
+      this.#wakeAll();
       if (await transaction((client) => this.#close(client, number))) break;
       await pause(clock, pollMs, signal);
       if (signal.aborted)
