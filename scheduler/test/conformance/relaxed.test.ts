@@ -8,7 +8,15 @@ import { withDatabase } from "../../src/store/postgres/with-database.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { RestorableStore } from "../support/restorable-store.ts";
-import { change, openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+import {
+  change,
+  openStage,
+  recordingLog,
+  type Stage,
+  settlement,
+  succeededVerdict,
+  until,
+} from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 /** Fewer enqueues than numbers that are drawn at once: a draw waits for the disk, and would put all enqueues before it there too. */
@@ -121,6 +129,15 @@ describe("relaxed enqueues and a crash of the server", () => {
     expect(lines.map(({ message }) => message)).toContain(
       "the store's server crashed: work waits until the processes have reported the relaxed enqueues that it may lack",
     );
+  });
+
+  it("are put back by a process that does nothing else, as soon as the server is back", async () => {
+    const store = await stage.another();
+    const ids = await enqueueFew(store, relaxed);
+    await server.crash();
+    await until("the runs are back", async () => (await present(ids)).length === ids.length);
+    await until("the recovery is over", async () => Boolean((await recoveries())[0]?.over));
+    expect(await recoveries()).toHaveLength(1);
   });
 
   it("that are under way as the server crashes make one run each", async () => {

@@ -103,6 +103,7 @@ export class Database {
       // If the server closes a connection right after accepting it, this event is emitted before the waiting caller has its own listener,
       // and without any listener it would end the process. The next query on the connection fails with the error.
       client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
+      client.on("error", () => this.#recovery?.lost());
     });
     // The pool replaces an idle connection that breaks. The next query detects whether the store is unavailable.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));

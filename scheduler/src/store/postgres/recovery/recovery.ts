@@ -73,8 +73,10 @@ export class Recovery implements Recovering {
   /** The last recovery number that this process read from the store. */
   #seen: number | null = null;
   #running: Promise<void> | undefined;
-  /** True once `#running` has read the store's state, so that `#known` is up to date. */
-  #opened = false;
+  /** True while `#running` takes part in a recovery in which this process has reported. */
+  #hasReported = false;
+  /** True if the store's state must be read again once `#running` is through with what it has read. */
+  #again = false;
   #wake: (() => void)[] = [];
 
   constructor(options: RecoveryOptions) {
@@ -82,9 +84,7 @@ export class Recovery implements Recovering {
   }
 
   join(): Promise<void> {
-    if (this.#running) return this.#running;
-    this.#opened = false;
-    this.#running = this.#run().finally(() => {
+    this.#running ??= this.#runs().finally(() => {
       this.#running = undefined;
       this.#wakeAll();
     });
@@ -93,7 +93,7 @@ export class Recovery implements Recovering {
 
   async told(): Promise<void> {
     this.#joinInBackground();
-    if (this.#isTold()) return;
+    if (this.#hasReported) return;
     await Promise.race([this.join(), new Promise<void>((resolve) => this.#wake.push(resolve))]);
   }
 
@@ -101,6 +101,11 @@ export class Recovery implements Recovering {
     if (recovery !== null) this.#see(recovery);
     this.#known ??= whole ? recovery : null;
     if (!whole || (this.#known !== null && recovery !== this.#known)) this.#joinInBackground();
+  }
+
+  lost(): void {
+    const { memory, signal } = this.#options;
+    if (memory.relaxed && !signal.aborted) this.#joinInBackground();
   }
 
   #see(recovery: number): void {
@@ -121,19 +126,26 @@ export class Recovery implements Recovering {
     this.#joinInBackground();
   }
 
-  /** Returns true if this process has reported in the recovery `#known`. */
-  #isTold(): boolean {
-    return this.#opened && this.#told !== null && this.#told.number === this.#known;
-  }
-
   #joinInBackground(): void {
-    this.join().catch((error) =>
-      this.#options.log.error({ error: messageOf(error) }, "this process could not take part in the store's recovery"),
-    );
+    this.#again = this.#running !== undefined;
+    const { log, signal } = this.#options;
+    this.join().catch((error) => {
+      const fields = { error: messageOf(error) };
+      if (signal.aborted) log.debug(fields, "this process stopped while it took part in the store's recovery");
+      else log.error(fields, "this process could not take part in the store's recovery");
+    });
   }
 
   #wakeAll(): void {
     for (const wake of this.#wake.splice(0)) wake();
+  }
+
+  async #runs(): Promise<void> {
+    do {
+      this.#again = false;
+      this.#hasReported = false;
+      await this.#run();
+    } while (this.#again);
   }
 
   async #run(): Promise<void> {
@@ -142,14 +154,15 @@ export class Recovery implements Recovering {
     let pollMs = firstPollMs;
     for (;;) {
       const open = await transaction((client) => this.#open(client));
-      this.#opened = true;
       if (open === null) break;
       const { number, since } = open;
       if (this.#told?.number !== number || this.#told.since !== since) {
+        this.#hasReported = false;
         await this.#tell(number);
         this.#told = { number, since };
         pollMs = firstPollMs;
       }
+      this.#hasReported = true;
       this.#wakeAll();
       if (await transaction((client) => this.#close(client, number))) break;
       await pause(clock, pollMs, signal);
@@ -157,6 +170,7 @@ export class Recovery implements Recovering {
         throw new CarillonError("STOPPED", "this process stopped while the store was being recovered");
       pollMs = Math.min(2 * pollMs, longestPollMs);
     }
+    this.#hasReported = false;
     const settlements = this.#settlements();
     if (this.#told === before || settlements.length === 0) return;
     const nowMs = await transaction(async (client) => (await this.#standing(client)).nowMs);

@@ -50,6 +50,11 @@ export interface Recovering {
    */
   found(whole: boolean, recovery: number | null): void;
   /**
+   * Called when a connection broke. If the server crashed, it may lack relaxed enqueues, so this process reads the store's state as soon as
+   * the server is back, even if nothing else in this process needs the store.
+   */
+  lost(): void;
+  /**
    * Called when this process remembers acknowledged writes that the store lacks, so that the store lost data even if its log hides this.
    */
   wentBack(why: string): Promise<void>;
