@@ -295,6 +295,28 @@ describe("relaxed enqueues and a crash of the server", () => {
     expect(await recoveries()).toEqual([]);
   });
 
+  it("are recovered once: a process that waits while another ends the recovery does not begin the next", async () => {
+    await enqueueIn(stage.store, relaxed);
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    try {
+      await stage.rows("delete from $s.intact");
+      await other.query(`begin; select from "${stage.schema}".cluster for update`);
+      const enqueued = enqueueIn(stage.store);
+      await until("the process waits for the other", async () => {
+        const waiters = await stage.rows(
+          "select from pg_locks where not granted and locktype in ('transactionid', 'tuple')",
+        );
+        return waiters.length > 0;
+      });
+      await other.query(`insert into "${stage.schema}".intact default values; commit`);
+      await enqueued;
+      expect(await recoveries()).toEqual([]);
+    } finally {
+      await other.end();
+    }
+  });
+
   it("run once each in a cluster whose task is relaxed", async () => {
     const tower = carillon({ store: server.url, schema: stage.schema, handleSignals: false, sessionTimeout: "3s" });
     const began: number[] = [];

@@ -1,3 +1,8 @@
+/** The function `whole` reads the tables as they are when it is called; `whole_as_read`, as the statement that calls it reads its tables. */
+const wholeSql = (s: string) => `$f$
+  select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null
+    and (not relaxed or exists (select from ${s}.intact)) from ${s}.cluster $f$`;
+
 /**
  * Enqueues whose commit does not wait for the disk (`durability: "relaxed"`). A crash of the server can lose the last of them, and nothing
  * else. `cluster.relaxed` is true once the store has had such an enqueue, or a task with this durability.
@@ -27,9 +32,8 @@ end $f$;
 create trigger relaxed after insert or update of definition on ${s}.task
   for each row when (new.relaxed) execute function ${s}.use_relaxed_of_task();
 
-create or replace function ${s}.whole() returns boolean language sql volatile as
-  $f$ select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null
-        and (not relaxed or exists (select from ${s}.intact)) from ${s}.cluster $f$;
+create or replace function ${s}.whole() returns boolean language sql volatile as ${wholeSql(s)};
+create function ${s}.whole_as_read() returns boolean language sql stable as ${wholeSql(s)};
 
 -- The table is read in a statement of its own, so that stores without relaxed enqueues do not pay for it.
 create or replace function ${s}.refuse_unless_whole() returns trigger language plpgsql as $f$

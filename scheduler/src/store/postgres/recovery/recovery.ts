@@ -35,10 +35,10 @@ const longestPollMs = 250;
 /** The number of entries per part, newest part first. If the store has all entries of a part, it also has the older parts. */
 const partSize = 5_000;
 
-/** The row of `cluster`, with the server's present timeline, system id and time. */
+/** The row of `cluster`, which is locked, with the server's present timeline, system id and time. */
 interface Standing {
-  /** False if the server has crashed, so that it may lack relaxed enqueues. */
-  intact: boolean;
+  /** The function `whole` (migrations/0086-relaxed.ts). */
+  whole: boolean;
   timeline: string | null;
   nowTimeline: string | null;
   systemId: string | null;
@@ -189,20 +189,21 @@ export class Recovery implements Recovering {
   async #standing(client: SqlClient): Promise<Standing> {
     const { s } = this.#options;
     const { rows } = await client.query(
-      `select not relaxed or exists (select from ${s}.intact) as intact, timeline, ${s}.log_timeline() as "nowTimeline", system_id as "systemId", ${s}.store_system() as "nowSystemId",
+      `select timeline, ${s}.log_timeline() as "nowTimeline", system_id as "systemId", ${s}.store_system() as "nowSystemId",
               recovery, recovering_since_ms as since, recovering_timeline as "recoveringTimeline",
               floor(extract(epoch from clock_timestamp()) * 1000 + clock_shift_ms)::float8 as "nowMs" from ${s}.cluster for update`,
     );
     if (!rows[0]) throw new Error("the cluster row is missing");
-    return rows[0] as unknown as Standing;
+    // A statement of its own, because the first one may have waited for the lock and reads other tables as they were before the wait.
+    const { rows: state } = await client.query(`select ${s}.whole() as whole`);
+    return { ...rows[0], ...state[0] } as unknown as Standing;
   }
 
   /** @returns the recovery to take part in; null if there is none, or if it is over and this process need not report */
   async #open(client: SqlClient): Promise<{ number: number; since: number | null } | null> {
     const standing = await this.#standing(client);
-    const { intact, timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
-    const whole = intact && timeline === nowTimeline && (systemId === null || systemId === nowSystemId);
-    if (since === null && whole) {
+    const { whole, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
+    if (whole && (systemId === null || systemId === nowSystemId)) {
       const missed = this.#known !== null && recovery !== this.#known && this.#told?.number !== recovery;
       this.#know(recovery);
       // The time at which the missed recovery began is unknown, and is not needed because that recovery is over.
@@ -221,7 +222,7 @@ export class Recovery implements Recovering {
 
   async #begin(
     client: SqlClient,
-    { intact, recovery, timeline, nowTimeline, nowMs }: Standing,
+    { whole, recovery, since, timeline, nowTimeline, nowMs }: Standing,
   ): Promise<{ number: number; since: number }> {
     const { s, log } = this.#options;
     // The new number is also above the numbers of recoveries of which the store has lost the record.
@@ -244,7 +245,7 @@ export class Recovery implements Recovering {
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     this.#know(number);
-    const crashed = !intact && timeline === nowTimeline;
+    const crashed = !whole && since === null && timeline === nowTimeline;
     log.warn(
       { recovery: number, timeline, now: nowTimeline },
       crashed

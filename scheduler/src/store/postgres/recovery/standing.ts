@@ -29,11 +29,6 @@ export const standingSql = (s: string) => `
   ${s}.whole() as whole, (select recovery from ${s}.cluster) as recovery, ${s}.log_timeline() as timeline, ${s}.store_system() as system,
   exists (select from pg_stat_get_wal_senders()) as standby, (select relaxed from ${s}.cluster) as relaxed`;
 
-/** SQL: the same as the function `whole`, but by the statement's own snapshot. */
-export const wholeSql = (s: string) => `(
-  select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null
-    and (not relaxed or exists (select from ${s}.intact)) from ${s}.cluster)`;
-
 /** SQL: records that the store's data is complete, until the server crashes: see migrations/0086-relaxed.ts. */
 export const markIntactSql = (s: string) => `insert into ${s}.intact default values on conflict do nothing`;
 

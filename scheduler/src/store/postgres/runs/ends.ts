@@ -3,7 +3,6 @@ import type { EndStore, RunEnd } from "../../../run/run-end.ts";
 import type { Database } from "../database.ts";
 import { existing } from "../enqueue/enqueue.ts";
 import { queryOf } from "../query.ts";
-import { wholeSql } from "../recovery/standing.ts";
 
 export const endStore = (database: Database): EndStore => ({
   awaitEnds: (runIds, nowMs) => awaitEnds(database, runIds, nowMs),
@@ -30,7 +29,7 @@ async function ends(database: Database, runIds: number[], sinceMs: number): Prom
          select a.run_id from ${s}.awaited a join over o on o.id = a.run_id for update of a skip locked)
      )
      select o.id as "runId", h.outcome, h.result, h.error, t.name as task,
-            h.id is null and not ${wholeSql(s)} as "mayComeBack" from over o
+            h.id is null and not (select ${s}.whole_as_read()) as "mayComeBack" from over o
        left join ${s}.run_history h on h.id = o.id left join ${s}.task t on t.id = h.task_id`,
     [runIds],
   );
