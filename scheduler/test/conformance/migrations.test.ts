@@ -7,6 +7,7 @@ import { migrate } from "../../src/store/postgres/migrate.ts";
 import { migrations, servesFrom } from "../../src/store/postgres/migrations/index.ts";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
 import { hasCluster } from "../../src/store/postgres/runs/inspect.ts";
+import { withDatabase } from "../../src/store/postgres/with-database.ts";
 import type { Store } from "../../src/store/store.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
@@ -247,6 +248,16 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
       lines.filter(({ level }) => level === "error"),
       "once",
     ).toHaveLength(1);
+  });
+
+  it("relaxed durability comes to existing tasks without a rewrite of their table", async () => {
+    await withDatabase({ url: server.url, schema }, async (database) => {
+      await migrate(database, 0, true, 85);
+      const file = async () => (await sql.query("select pg_relation_filenode($1) as n", [`${schema}.task`])).rows[0].n;
+      const before = await file();
+      await migrate(database, 0, true, 86);
+      expect(await file()).toBe(before);
+    });
   });
 
   it("a long reader delays the starting node, and the running nodes very little", async () => {

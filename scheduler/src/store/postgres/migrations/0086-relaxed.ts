@@ -15,8 +15,7 @@ const wholeSql = (s: string) => `$f$
  */
 export const relaxed = (s: string) => `
 alter table ${s}.cluster add column relaxed boolean not null default false;
-alter table ${s}.task add column relaxed boolean generated always as (
-  coalesce(definition->>'durability' = 'relaxed', false)) stored;
+alter table ${s}.task add column relaxed boolean not null default false;
 create unlogged table ${s}.intact (one boolean primary key default true check (one));
 insert into ${s}.intact default values;
 
@@ -24,13 +23,16 @@ insert into ${s}.intact default values;
 create function ${s}.use_relaxed() returns void language sql as $f$
   with first as (update ${s}.cluster set relaxed = true where not relaxed returning true)
   insert into ${s}.intact select true from first on conflict do nothing $f$;
-create function ${s}.use_relaxed_of_task() returns trigger language plpgsql as $f$
+
+-- Not a generated column: adding one rewrites the table, and until then no task can be claimed.
+create function ${s}.relaxed_by_definition() returns trigger language plpgsql as $f$
 begin
-  perform ${s}.use_relaxed();
-  return null;
+  new.relaxed := coalesce(new.definition->>'durability' = 'relaxed', false);
+  if new.relaxed then perform ${s}.use_relaxed(); end if;
+  return new;
 end $f$;
-create trigger relaxed after insert or update of definition on ${s}.task
-  for each row when (new.relaxed) execute function ${s}.use_relaxed_of_task();
+create trigger relaxed before insert or update of definition on ${s}.task
+  for each row execute function ${s}.relaxed_by_definition();
 
 create or replace function ${s}.whole() returns boolean language sql volatile as ${wholeSql(s)};
 create function ${s}.whole_as_read() returns boolean language sql stable as ${wholeSql(s)};
