@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { carillon } from "../../src/library/carillon.ts";
 import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
@@ -10,6 +11,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { RestorableStore } from "../support/restorable-store.ts";
 import {
   change,
+  dayMs,
   openStage,
   recordingLog,
   type Stage,
@@ -138,6 +140,26 @@ describe("relaxed enqueues and a crash of the server", () => {
     await until("the runs are back", async () => (await present(ids)).length === ids.length);
     await until("the recovery is over", async () => Boolean((await recoveries())[0]?.over));
     expect(await recoveries()).toHaveLength(1);
+  });
+
+  it.each([
+    {
+      days: 2,
+      back: false,
+      title: "are not put back after days, because nothing may show any more that their runs have ended",
+    },
+    { days: 0.9, back: true, title: "are put back however long the server was away, up to a day" },
+  ])("$title", async ({ days, back }) => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
+    const store = await openPostgres({ url: server.url, schema: stage.schema, clock });
+    const { runId } = await enqueueIn(store, relaxed);
+    await stage.rows("delete from $s.run where id = $1", [runId]);
+    aheadMs = days * dayMs;
+    await server.crash();
+    await until("the recovery is over", async () => Boolean((await recoveries())[0]?.over));
+    await store.close();
+    expect(await present([runId])).toEqual(back ? [runId] : []);
   });
 
   it("that are under way as the server crashes make one run each", async () => {

@@ -8,9 +8,15 @@ export interface MemoryLimits {
   keepMs: number;
   /** The most memory that all entries may take, in bytes, approximately. */
   bytesMax: number;
+  /**
+   * The greatest age of a write that is given to the store again, in ms. A process that has written nothing since keeps its last writes.
+   * They are on the store's disk and their runs have ended long ago. Once the history of those runs is dropped, nothing in the store shows that
+   * they ended. History is kept for three days at least (tasks/history.ts).
+   */
+  ageMaxMs: number;
 }
 
-export const memoryLimits: MemoryLimits = { keepMs: 60_000, bytesMax: 64_000_000 };
+export const memoryLimits: MemoryLimits = { keepMs: 60_000, bytesMax: 64_000_000, ageMaxMs: 86_400_000 };
 
 /** The highest numbers that the store has issued to this process. If the store loses data, it must not issue them again. */
 export interface Highs {
@@ -197,9 +203,10 @@ export class Memory {
     return fences;
   }
 
-  /** Returns the remembered entries, oldest first. */
-  entries(): Remembered[] {
-    return this.#kept.slice(this.#first).map(({ entry }) => entry);
+  /** Returns the remembered entries that may be given to the store again, oldest first. */
+  entries(nowMonoMs: number): Remembered[] {
+    const sinceMs = nowMonoMs - this.#limits.ageMaxMs;
+    return [...this.#from()].filter(({ monoMs }) => monoMs >= sinceMs).map(({ entry }) => entry);
   }
 
   #add(entry: Remembered, items: number, bytes: number, monoMs: number): void {

@@ -292,9 +292,9 @@ export class Recovery implements Recovering {
 
   /** Restores enqueues and claims, part by part. @returns the number of runs restored */
   async #tellRuns(): Promise<number> {
-    const { s, memory, transaction } = this.#options;
+    const { s, clock, memory, transaction } = this.#options;
     const put = new Set<number>();
-    for (const part of partsOf(memory.entries())) {
+    for (const part of partsOf(memory.entries(clock.monotonic()))) {
       const { enqueues, claims } = part;
       const found = await transaction(async (client) => {
         await this.#standing(client);
@@ -307,7 +307,10 @@ export class Recovery implements Recovering {
   }
 
   #settlements(): Settlement[] {
-    return this.#options.memory.entries().flatMap((entry) => (entry.kind === "settled" ? [...entry.settlements] : []));
+    const { clock, memory } = this.#options;
+    return memory
+      .entries(clock.monotonic())
+      .flatMap((entry) => (entry.kind === "settled" ? [...entry.settlements] : []));
   }
 
   /** Ends the recovery once all sessions have reported or their timeouts have passed. @returns true if the recovery is over */
