@@ -1,7 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { appendFileSync, cpSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { mortal } from "@carillon/zookeeper/testing";
+import { mortal, mortalPid } from "@carillon/zookeeper/testing";
+import pg from "pg";
 import { type OwnPostgres, type Scripts, scripts, startOwn } from "./own-postgres.ts";
 
 /** A PostgreSQL that can crash, or be restored from a base backup as in a point-in-time recovery, and comes back at the same address. */
@@ -10,6 +11,7 @@ export class RestorableStore {
   readonly #parts: Pick<Scripts, "startPostgres" | "prepare">;
   readonly #server: OwnPostgres;
   #child: ChildProcess;
+  readonly #held = new Map<number, () => void>();
 
   private constructor(parts: Pick<Scripts, "startPostgres" | "prepare">, server: OwnPostgres) {
     this.url = server.url;
@@ -50,6 +52,32 @@ export class RestorableStore {
     await this.#startAgain();
   }
 
+  /**
+   * Suspends the server's processes that write its log by themselves, until the server stops. From then on only a commit that waits for
+   * the disk writes the log, however busy the machine is.
+   */
+  async holdLog(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.url });
+    await client.connect();
+    const { rows } = await client.query(
+      "select pid from pg_stat_activity where backend_type in ('walwriter', 'background writer')",
+    );
+    await client.end();
+    for (const { pid } of rows) {
+      if (!this.#held.has(pid)) this.#held.set(pid, mortalPid(pid));
+      process.kill(pid, "SIGSTOP");
+    }
+  }
+
+  /** Kills the suspended processes, because they would not stop with the server. */
+  endHeld(): void {
+    for (const [pid, ended] of this.#held) {
+      process.kill(pid, "SIGKILL");
+      ended();
+    }
+    this.#held.clear();
+  }
+
   /** Stops the server without a checkpoint, so that it loses what is not on disk, and starts it again. */
   async crash(whileDown: () => Promise<void> = async () => undefined): Promise<void> {
     await this.close();
@@ -68,6 +96,7 @@ export class RestorableStore {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
     child.kill("SIGQUIT");
+    this.endHeld();
     await gone;
   }
 

@@ -28,6 +28,12 @@ export function mortal<Child extends ChildProcess>(child: Child): Child {
   return child;
 }
 
+/** As `mortal`, for a process that a child process has started. @returns a function to call once the process has ended */
+export function mortalPid(pid: number): () => void {
+  tell(`pid ${pid}`);
+  return () => tell(`gone ${pid}`);
+}
+
 /** Creates a temporary folder that is deleted when this process ends. */
 export function throwAwayFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `carillon-${name}-`));

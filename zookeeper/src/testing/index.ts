@@ -1,5 +1,5 @@
 /** The module `@carillon/zookeeper/testing`: real servers for tests, and faults for these servers. */
-export { mortal, throwAwayFolder } from "./afterlife.ts";
+export { mortal, mortalPid, throwAwayFolder } from "./afterlife.ts";
 export type { Authority, Certificate, Validity } from "./certificates.ts";
 export type { EnsembleOptions } from "./ensemble.ts";
 export { Ensemble } from "./ensemble.ts";
