@@ -227,7 +227,7 @@ export class Carillon {
   }
 
   /**
-   * Enqueues a run. Resolves once the run is durable in the store.
+   * Enqueues a run. Resolves once the run is durable in the store; with `durability: "relaxed"`, before it is on disk.
    * @throws TASK_UNKNOWN, PAYLOAD_…, CODEC_FAILED, OPTION_INVALID, DURATION_INVALID, ENQUEUE_TIMEOUT, STORE_…, STOPPED
    */
   enqueue<Name extends TaskName>(task: Name, ...given: EnqueueOne<Name>): Promise<RunHandle<ResultOfTask<Name>>> {
