@@ -3,7 +3,7 @@
  *
  *   npm run bench -- chart
  *
- * Reads docs/figures/*.json; writes docs/benchmarks.svg and the part of docs/benchmarks.md between its begin and end markers.
+ * Reads docs/figures/*.json; writes docs/benchmarks.svg and the part of docs/explain/benchmarks.md between its begin and end markers.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type Bar, barsAsSvg, type Panel } from "./chart/bars.ts";
@@ -93,12 +93,12 @@ const dates = [...new Set([...saved.values()].map(({ date }) => date))].sort();
 const panels = there.filter(({ question, figure }) => drawn.has(`${question} ${figure}`)).map(panelOf);
 writeFileSync(
   picture,
-  barsAsSvg(panels, `Medians, ${dates.join(" and ")}, each question on one machine; docs/benchmarks.md says how`),
+  barsAsSvg(panels, `Medians, ${dates.join(" and ")}, each question on one machine; docs/explain/benchmarks.md says how`),
 );
 
 const text = readFileSync(page, "utf8");
 const [from, until] = [text.indexOf(begin), text.indexOf(end)];
-if (from < 0 || until < from) throw new Error(`docs/benchmarks.md has lost its marks: ${begin} and ${end}`);
+if (from < 0 || until < from) throw new Error(`docs/explain/benchmarks.md has lost its marks: ${begin} and ${end}`);
 writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${tables()}\n${text.slice(until)}`);
 
 function figuresOf(question: string, unit: string, better: Better, titles: Record<string, string>): Shown[] {

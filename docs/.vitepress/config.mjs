@@ -172,9 +172,9 @@ export default defineConfig({
     outline: [2, 3],
     nav: [
       { text: "Quick start", link: "/guide/quick-start" },
-      { text: "Task options", link: "/task-options" },
-      { text: "Command line", link: "/cli" },
-      { text: "Errors", link: "/errors" },
+      { text: "Task options", link: "/reference/task-options" },
+      { text: "Command line", link: "/reference/cli" },
+      { text: "Errors", link: "/reference/errors" },
     ],
     sidebar: sidebarOf(""),
   },

@@ -1,5 +1,5 @@
 /**
- * Carillon's demo: two processes on an embedded PostgreSQL, one of them killed with -9 half-way. See docs/demo.md.
+ * Carillon's demo: two processes on an embedded PostgreSQL, one of them killed with -9 half-way. See docs/explain/demo.md.
  *
  *   npm run demo                            until Ctrl-C; the kill happens after 15 s
  *   npm run demo -- --seconds 20            ends by itself; 4 at least

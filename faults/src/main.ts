@@ -1,5 +1,5 @@
 /**
- * Real processes under real faults: docs/reliability.md.
+ * Real processes under real faults: docs/explain/reliability.md.
  *
  *   npm run prove -- faults [FAULT…]           only these faults; A+B: two at the same time. Default: every fault alone,
  *                                              in an order that the seed determines, then random pairs of faults

@@ -1,5 +1,5 @@
 /**
- * Feeds mutated valid inputs to all code that reads input from outside: docs/fuzzing.md.
+ * Feeds mutated valid inputs to all code that reads input from outside: docs/contributing/fuzzing.md.
  *
  *   npm run prove -- fuzz [TARGET…] [--inputs N] [--seed S] [--processes P] [--json]
  *   npm run prove -- fuzz TARGET --seed S --path P  feeds one input again, with the options that a failure printed

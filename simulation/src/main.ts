@@ -1,5 +1,5 @@
 /**
- * Simulates the whole cluster in one process in virtual time; a seed determines each simulation: docs/simulation.md.
+ * Simulates the whole cluster in one process in virtual time; a seed determines each simulation: docs/contributing/simulation.md.
  *
  *   npm run prove -- simulate [--seeds N] [--from S]  plays seeds S to S + N - 1; default: 200 from 1; --from 7,90: N of each
  *   … --seed S [--only 3,7,9] [--trace]               plays one seed, with only these of its acts, and prints all events

@@ -54,7 +54,7 @@ const patienceMs = 60_000;
 const mostTurns = 8;
 /** Tolerance in ms for a machine with fewer cores than processes; smaller than the margins under test. */
 const slackMs = 150;
-/** The faults, applied to a holder of the plain lock `ledger` or of the grace lock `nightly`; see `docs/reliability.md`. */
+/** The faults, applied to a holder of the plain lock `ledger` or of the grace lock `nightly`; see `docs/explain/reliability.md`. */
 const turns = ["stop", "stop nightly", "cut nightly", "kill"] as const;
 
 /**

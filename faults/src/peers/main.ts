@@ -1,5 +1,5 @@
 /**
- * The peers under the same faults as Carillon: docs/reliability-peers.md.
+ * The peers under the same faults as Carillon: docs/explain/reliability-peers.md.
  *
  *   npm run prove -- faults --peers  Carillon, BullMQ, pg-boss and graphile-worker, one after the other: about six minutes
  *   … --only NAME                    one of them

@@ -1,5 +1,5 @@
 /**
- * A rolling restart with processes of two real builds on one store: docs/releases.md.
+ * A rolling restart with processes of two real builds on one store: docs/operate/releases.md.
  *
  *   npm run prove -- rolling  from the version before the newest migration to this one
  *   … -- --from REF           from that commit

@@ -1,6 +1,6 @@
 /**
  * Access rules: which user, token or worker key may do what. Without side effects: the store holds users, tokens and sign-ins, and the
- * server applies these rules to each request. See docs/access.md.
+ * server applies these rules to each request. See docs/access/access.md.
  */
 import { CarillonError } from "../base/errors.ts";
 import { checkNamespace, namespaceOf } from "../base/namespace.ts";

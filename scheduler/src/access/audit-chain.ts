@@ -1,4 +1,6 @@
-/** The hash chain over the audit entries, and its check: each row's hash includes the hash of the row before it. See docs/audit.md. */
+/**
+ * The hash chain over the audit entries, and its check: each row's hash includes the hash of the row before it. See docs/access/audit.md.
+ */
 import { createHash } from "node:crypto";
 import { CarillonError } from "../base/errors.ts";
 

@@ -1,4 +1,4 @@
-/** Time-based one-time codes (RFC 6238) as second factor in addition to a password. See docs/sign-in.md. */
+/** Time-based one-time codes (RFC 6238) as second factor in addition to a password. See docs/access/sign-in.md. */
 import { createHash } from "node:crypto";
 import { Secret, TOTP } from "otpauth";
 import { CarillonError } from "../base/errors.ts";

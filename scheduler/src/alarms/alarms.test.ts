@@ -16,7 +16,7 @@ const told = (over: Partial<Incident> = {}): Incident => ({
 });
 
 describe("an incident", () => {
-  /** All pairs of a state and an event, as in docs/alarms.md. */
+  /** All pairs of a state and an event, as in docs/operate/alarms.md. */
   it.each([
     ["none", null, 0, 0, 5, null, null],
     ["none", null, 3, 1, 5, "raised", { total: 3, told: 3, toldMs: 5 }],

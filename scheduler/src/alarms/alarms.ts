@@ -1,6 +1,6 @@
 /**
  * Alarms: a problem is reported once when it begins, in summaries while it lasts, and once when it is over. Without side effects;
- * docs/alarms.md describes the rules, and what happens in every state of an incident.
+ * docs/operate/alarms.md describes the rules, and what happens in every state of an incident.
  */
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";

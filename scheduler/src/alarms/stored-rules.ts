@@ -1,6 +1,6 @@
 /**
  * Alarm rules that are stored, in addition to the rules of a node's settings: their form, their validation, and their times of day. Without
- * side effects; docs/alarm-rules.md describes what each kind finds.
+ * side effects; docs/operate/alarm-rules.md describes what each kind finds.
  */
 import { type Duration, formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
@@ -225,7 +225,7 @@ const checks: Record<keyof RuleContent, Check> = {
 const wrong = (path: string, what: string, known: readonly string[] = []) =>
   new CarillonError("OPTION_INVALID", what, {
     path,
-    hint: known.length > 0 ? `It has ${known.join(", ")}.` : "See docs/alarm-rules.md.",
+    hint: known.length > 0 ? `It has ${known.join(", ")}.` : "See docs/operate/alarm-rules.md.",
   });
 
 /** Returns the thresholds that are numbers or durations (in ms), with defaults filled in. */

@@ -1,4 +1,7 @@
-/** The table of all routes of the HTTP API, version 1. docs/api.md explains their use; the OpenAPI page is generated from this table. */
+/**
+ * The table of all routes of the HTTP API, version 1. docs/reference/api.md explains their use; the OpenAPI page is generated from this
+ * table.
+ */
 import type { z } from "zod";
 import { accessRoutes } from "./contract/access.ts";
 import { alarmRoutes } from "./contract/alarms.ts";

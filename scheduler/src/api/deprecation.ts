@@ -1,4 +1,4 @@
-/** The deprecation of routes; docs/api.md describes the policy. */
+/** The deprecation of routes; docs/reference/api.md describes the policy. */
 
 export interface Deprecated {
   /** The date of the release that deprecates the route, such as "2030-01-03". */

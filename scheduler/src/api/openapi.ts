@@ -46,7 +46,7 @@ export function describeApi(version: string): object {
     info: {
       title: "Carillon",
       version,
-      description: "Tasks that run on time and are accounted for. See docs/api.md and docs/access.md.",
+      description: "Tasks that run on time and are accounted for. See docs/reference/api.md and docs/access/access.md.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/" }],

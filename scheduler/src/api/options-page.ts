@@ -1,4 +1,4 @@
-/** Generates docs/task-options.md from the table of task options; a test checks that the file is up to date. */
+/** Generates docs/reference/task-options.md from the table of task options; a test checks that the file is up to date. */
 
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
@@ -7,18 +7,19 @@ import { type OptionRow, optionRows, usualWritten } from "../task/options.ts";
 
 const head = `# Task options
 
-The options of a task: in code (\`carillon.task(name, options, handler)\`), in a file of tasks ([as-code.md](as-code.md)), in the HTTP API
-([api.md](api.md)) and with \`carillon tasks edit\` ([cli.md](cli.md)). All of these, and this page, are made from one table,
-[\`options.ts\`](../scheduler/src/task/options.ts). [policies.md](policies.md) shows the effect of each policy.
+The options of a task: in code (\`carillon.task(name, options, handler)\`), in a file of tasks ([Tasks as code](../tasks/as-code.md)), in the
+HTTP API ([The HTTP API](api.md)) and with \`carillon tasks edit\` ([The command line](cli.md)). All of these, and this page, are made from
+one table, [\`options.ts\`](../../scheduler/src/task/options.ts). [Policies, and what each makes of what happens](../tasks/policies.md) shows
+the effect of each policy.
 
 Code has three more options, which are not stored: \`payload\`, a schema of the payload in code, such as zod's; \`isolate\`, which runs the
-handler in a thread or a process of its own ([isolation.md](isolation.md#isolated-handlers)); and \`batch\`, with which the handler takes several runs at
-once ([flow.md](flow.md#batches)).
+handler in a thread or a process of its own ([Isolated handlers](../tasks/isolation.md#isolated-handlers)); and \`batch\`, with which the
+handler takes several runs at once ([Flow](../tasks/flow.md#batches)).
 
 A duration is a number of milliseconds or a text such as \`"15m"\` or \`"1h30m"\`. An error names the wrong option by its \`path\`, such as
 \`retry.attempts\`. Where the table says *yes*, the option of a stored task can be edited with
 \`carillon tasks edit NAME --set OPTION=VALUE\`, in the console and in the HTTP API: slots that are planned and not claimed are planned
-again, and claimed runs continue unchanged ([configuration.md](configuration.md#edits-by-hand-and-code)). Where the table lists *null*,
+again, and claimed runs continue unchanged ([Configuration](configuration.md#edits-by-hand-and-code)). Where the table lists *null*,
 \`null\` removes the option; on the command line \`none\` does.
 `;
 
@@ -57,7 +58,7 @@ function typeText(shape: Shape): string {
     case "schema":
       return "a JSON Schema";
     case "schedule":
-      return "a [schedule](schedules.md)";
+      return "a [schedule](../tasks/schedules.md)";
     case "list":
       return `a list of at most ${shape.most}: ${typeText(shape.of)}`;
     case "object":

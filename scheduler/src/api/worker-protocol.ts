@@ -4,8 +4,8 @@ import { tracesHeader } from "../store/trace-context.ts";
 
 /**
  * The messages between a worker and a server: POST /v1/worker/poll, with JSON in both directions. Servers validate requests against these
- * schemas and refuse unknown fields; docs/worker-protocol.md explains the protocol. No time depends on a worker's clock: a worker sends how
- * long ago something happened, and a server sends how long it is until something is due.
+ * schemas and refuse unknown fields; docs/reference/worker-protocol.md explains the protocol. No time depends on a worker's clock: a worker
+ * sends how long ago something happened, and a server sends how long it is until something is due.
  */
 
 const number = z.int().min(1);

@@ -1,8 +1,8 @@
 import type { ErrorCode } from "../base/errors.ts";
 
 /**
- * The protocol between HTTP workers and servers as two tables of every state and every event. docs/worker-failures.md shows them, a test
- * executes each pair against servers, and `npm run prove -- workers` checks random workers against them.
+ * The protocol between HTTP workers and servers as two tables of every state and every event. docs/reference/worker-failures.md shows them,
+ * a test executes each pair against servers, and `npm run prove -- workers` checks random workers against them.
  */
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Compares the files with the store and makes a plan of all steps, before anything is changed. Without side effects. docs/as-code.md
+ * Compares the files with the store and makes a plan of all steps, before anything is changed. Without side effects. docs/tasks/as-code.md
  * describes every state of a task and what the files may contain.
  */
 

@@ -2,8 +2,8 @@ import { limits } from "./limits.ts";
 
 /**
  * All error codes with their descriptions. Every failure that a caller can expect is a CarillonError with a stable code for programs, a
- * message that names the problem, and, if the message is not enough, a `hint` that says what to do. Bugs throw other errors. docs/errors.md
- * lists the codes; a test compares that page with this table.
+ * message that names the problem, and, if the message is not enough, a `hint` that says what to do. Bugs throw other errors.
+ * docs/reference/errors.md lists the codes; a test compares that page with this table.
  */
 export const errorCodes = {
   CRON_INVALID: "The cron expression cannot be parsed.",

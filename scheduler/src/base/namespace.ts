@@ -1,7 +1,7 @@
 /**
  * A namespace is the part of a name before its first `/`: the task `billing/settle` is in `billing`, as are the group `billing/gpu`, the
  * calendar `billing/bank` and all runs of that task. A name without a `/` is in `default`, and the groups and calendars of `default` may be
- * used from every namespace. docs/namespaces.md also describes the alternative that was rejected.
+ * used from every namespace. docs/access/namespaces.md also describes the alternative that was rejected.
  */
 import { CarillonError } from "./errors.ts";
 

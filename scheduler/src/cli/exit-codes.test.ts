@@ -21,8 +21,8 @@ describe("exit codes", () => {
     expect(exitCodeOf(new TypeError("x is not a function"))).toBe(70);
   });
 
-  it("are those of docs/cli.md", () => {
-    const page = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+  it("are those of docs/reference/cli.md", () => {
+    const page = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.url), "utf8");
     const listed = [...page.matchAll(/^\| (\d+) \| [^|]+ \|$/gm)].map(([, code]) => Number(code));
     expect(listed).toEqual(Object.values(exitCodes));
   });
@@ -33,7 +33,7 @@ describe("a failure", () => {
 
   it("is shown as a line, a hint and a link to the code's documentation", () => {
     expect(failureText(error, false, uncoloured)).toBe(
-      "carillon: STORE_UNREACHABLE: the store cannot be reached\n  hint: Start it.\n  more: docs/errors.md#store_unreachable",
+      "carillon: STORE_UNREACHABLE: the store cannot be reached\n  hint: Start it.\n  more: docs/reference/errors.md#store_unreachable",
     );
     expect(failureText(new CarillonError("USAGE", "what \u001b[2J"), false, uncoloured)).toBe(
       "carillon: USAGE: what ␛[2J",

@@ -1,6 +1,6 @@
 import { type ErrorCode, isCarillonError } from "../base/errors.ts";
 
-/** The exit codes; docs/cli.md lists them, and a test compares that page with this table. */
+/** The exit codes; docs/reference/cli.md lists them, and a test compares that page with this table. */
 export const exitCodes = {
   ok: 0,
   failed: 1,

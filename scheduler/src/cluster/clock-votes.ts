@@ -1,6 +1,6 @@
 /**
  * Decides which clock is wrong after a step: the store's clock, or this process's monotonic clock. Pure functions;
- * docs/coordination-faults.md has a table of all cases.
+ * docs/coordination/coordination-faults.md has a table of all cases.
  */
 
 /** The correction of the store's clock: cluster time is the store's clock plus `shiftMs`. */

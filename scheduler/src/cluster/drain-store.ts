@@ -21,7 +21,7 @@ export const holdsShown = 10;
 /**
  * The part of the store's interface with which operators drain nodes. A drain applies to a name, not to a process: a process that starts
  * with a drained name claims no runs either, until an operator resumes the name.
- * States and events: docs/stopping.md.
+ * States and events: docs/operate/stopping.md.
  */
 export interface DrainStore {
   /**

@@ -9,7 +9,7 @@ import { limits } from "../base/limits.ts";
  *
  * Every driver guarantees two things. First, the number of processes that believe they hold a permit never exceeds the number of permits: a
  * process stops believing so, by its own monotonic clock, before another process can get the permit. Second, the fences of a kind and name
- * only increase, across holders, processes and restarts. docs/locks.md lists under which faults each driver guarantees this.
+ * only increase, across holders, processes and restarts. docs/coordination/locks.md lists under which faults each driver guarantees this.
  */
 export interface Held extends AsyncDisposable {
   readonly name: string;

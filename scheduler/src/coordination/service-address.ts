@@ -25,4 +25,4 @@ export function isOpenToAll(url: string): boolean {
 
 /** The advice that is logged for a service that requires no password. */
 export const openAdvice =
-  "Give it a password and name it in the URL of `coordination` (docs/coordination.md#who-may-write-there), and let only the cluster's machines reach it.";
+  "Give it a password and name it in the URL of `coordination` (docs/coordination/coordination.md#who-may-write-there), and let only the cluster's machines reach it.";

@@ -52,7 +52,7 @@ export async function findBinaries(search: BinarySearch): Promise<Binaries> {
       {
         hint:
           `Install PostgreSQL ${search.major} (or name its folder by the option \`binaries\`) to go on with this data, or to ` +
-          "bring it to the other version by pg_dump and pg_restore: docs/embedded.md has the steps. Or move the store's folder aside to start empty.",
+          "bring it to the other version by pg_dump and pg_restore: docs/operate/embedded.md has the steps. Or move the store's folder aside to start empty.",
       },
     );
   }

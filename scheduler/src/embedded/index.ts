@@ -64,8 +64,8 @@ export interface EmbeddedStore {
 }
 
 /**
- * Opens the embedded PostgreSQL: creates, starts, recovers or attaches to it, as needed. docs/embedded.md describes its guarantees,
- * docs/embedded-failures.md its failures.
+ * Opens the embedded PostgreSQL: creates, starts, recovers or attaches to it, as needed. docs/operate/embedded.md describes its guarantees,
+ * docs/operate/embedded-failures.md its failures.
  * @throws STORE_MISSING, EMBEDDED_UNAVAILABLE, EMBEDDED_FAILED, STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, CANCELLED
  */
 export async function openEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedStore> {

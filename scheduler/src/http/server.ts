@@ -369,6 +369,6 @@ function checked(body: unknown): PollRequest {
   if (parsed.success) return parsed.data;
   const told = issuesText(parsed.error.issues);
   throw new CarillonError("REQUEST_INVALID", `the request is not what the contract says: ${told}`, {
-    hint: `See docs/worker-protocol.md, or GET ${pollPath}/contract.`,
+    hint: `See docs/reference/worker-protocol.md, or GET ${pollPath}/contract.`,
   });
 }

@@ -1,4 +1,4 @@
-/** Generates docs/importing-fields.md from the field tables of the importers. A test checks that the page is up to date. */
+/** Generates docs/reference/importing-fields.md from the field tables of the importers. A test checks that the page is up to date. */
 import type { FieldTable } from "./fields.ts";
 import { graphileFields } from "./graphile.ts";
 import { eventbridgeFields, targetFields } from "./hosted/eventbridge.ts";

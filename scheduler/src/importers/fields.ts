@@ -2,7 +2,7 @@
  * Tables that list the fields of a source format, one field per line: name | fate | meaning | hint. The importer converts `carried` fields;
  * a `lost` field is reported if it has a value; an `unused` field does not affect the task's schedule or work. A field that the table does
  * not list is reported as lost if it has a value, so that fields of a newer version of the source are not dropped silently.
- * docs/importing-fields.md shows these tables.
+ * docs/reference/importing-fields.md shows these tables.
  */
 import type { Findings, Row } from "./findings.ts";
 

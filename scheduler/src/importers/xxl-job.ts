@@ -181,7 +181,7 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
     );
   else lost(`its ${glue} source cannot be run here`, `Give a worker a handler called ${name}, or the task a command.`);
   for (const [what, hint] of [
-    ["alarm_email", "See docs/alarms.md."],
+    ["alarm_email", "See docs/operate/alarms.md."],
     ["author", ""],
   ] as const)
     if (text(what) !== "") lost(`${what} ${text(what)}`, hint);

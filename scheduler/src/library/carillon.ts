@@ -326,7 +326,7 @@ export class Carillon {
   }
 
   /**
-   * Returns a lock that its process keeps between uses; if the process vanishes, others wait a while: see docs/grace-lock.md.
+   * Returns a lock that its process keeps between uses; if the process vanishes, others wait a while: see docs/coordination/grace-lock.md.
    * @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED on Redis, STORE_…, COORDINATION_…
    */
   graceLock(name: string, options: GraceOptions = {}): Promise<GraceLock> {

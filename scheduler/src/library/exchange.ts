@@ -1,6 +1,6 @@
 /**
  * Applies changed configuration to a running process without a restart. Either all changeable options are applied, or, after an error,
- * none. See docs/stopping.md.
+ * none. See docs/operate/stopping.md.
  */
 import type { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import { readSecretKeys } from "../access/secrets/read-keys.ts";

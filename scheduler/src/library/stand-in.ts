@@ -60,7 +60,7 @@ export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
   const without = (error: unknown) =>
     log.warn(
       { error: messageOf(error) },
-      "no thread stands in for this process's event loop: a handler that computes for longer than the session costs it; see docs/handlers.md",
+      "no thread stands in for this process's event loop: a handler that computes for longer than the session costs it; see docs/tasks/handlers.md",
     );
   try {
     const { NODE_OPTIONS: _, ...env } = process.env;

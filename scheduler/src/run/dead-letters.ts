@@ -2,7 +2,7 @@ import type { Reason } from "./error-fingerprint.ts";
 import type { Failure } from "./handling/failure-groups.ts";
 import type { OperationFilter } from "./operations.ts";
 
-/** A run whose last attempt failed and that has not been redriven (run again) or dismissed yet. See docs/operations.md. */
+/** A run whose last attempt failed and that has not been redriven (run again) or dismissed yet. See docs/tasks/operations.md. */
 export interface DeadLetter {
   runId: number;
   task: string;

@@ -46,7 +46,7 @@ export interface EnqueueOptions extends RunPolicies, KeyOverTime {
   labels?: Record<string, string>;
   /**
    * "relaxed": the call resolves before the run is on the disk of the store's server. If that server crashes within the next moments and
-   * this process does not outlive it, the run is lost: see docs/durability.md. Default: the task's `durability`.
+   * this process does not outlive it, the run is lost: see docs/tasks/durability.md. Default: the task's `durability`.
    */
   durability?: EnqueueDurability;
   /**

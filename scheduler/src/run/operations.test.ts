@@ -10,8 +10,8 @@ import {
 } from "./operations.ts";
 
 describe("the state table of an operation", () => {
-  it("is documented in docs/operations.md, every state × every event", () => {
-    const page = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+  it("is documented in docs/tasks/operations.md, every state × every event", () => {
+    const page = readFileSync(new URL("../../../docs/tasks/operations.md", import.meta.url), "utf8");
     const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
     const cell = (state: (typeof operationStates)[number], event: (typeof operationEvents)[number]) =>
       operationTransition(state, event) ?? "–";

@@ -1,6 +1,6 @@
 /**
  * A bulk operation: one action on everything that matches a filter. Processes execute it in small steps; if one process dies, another
- * continues with the next step. docs/operations.md shows the state table.
+ * continues with the next step. docs/tasks/operations.md shows the state table.
  */
 
 import type { Change } from "../base/change.ts";

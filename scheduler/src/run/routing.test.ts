@@ -297,16 +297,16 @@ describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
 
 describe("the tables", () => {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), "utf8");
+  const page = (name: string) => readFileSync(new URL(`../../../docs/tasks/${name}.md`, import.meta.url), "utf8");
 
-  it("docs/routing.md shows every state × every event of an addressed run", () => {
+  it("docs/tasks/routing.md shows every state × every event of an addressed run", () => {
     for (const event of addressEvents)
       expect(page("routing")).toContain(
         row([event, ...addressStates.map((state) => addressTable[state][event] ?? "–")]),
       );
   });
 
-  it("docs/limits.md shows every policy × every event", () => {
+  it("docs/tasks/limits.md shows every policy × every event", () => {
     for (const event of limitEvents)
       expect(page("limits")).toContain(row([event, ...limitPolicies.map((policy) => limitTable[policy][event])]));
   });

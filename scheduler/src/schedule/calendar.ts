@@ -1,7 +1,7 @@
 /**
  * Business calendars: which days are working days in a zone, and how they change a task's slots. A slot on an excluded day is skipped, or
  * is moved to the next or previous permitted day, at the same local time. These functions are pure: the store has the calendars (see
- * calendar-store.ts), and every node computes the same result. See docs/calendars.md.
+ * calendar-store.ts), and every node computes the same result. See docs/tasks/calendars.md.
  */
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";

@@ -1,6 +1,6 @@
 /**
  * Parses a cron expression into bit masks. It accepts the five fields of Vixie cron, six fields with seconds first, seven with the year
- * last, and Quartz's `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), not 1–7 as in Quartz. docs/cron.md has a table.
+ * last, and Quartz's `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), not 1–7 as in Quartz. docs/tasks/cron.md has a table.
  */
 
 import { CarillonError } from "../base/errors.ts";

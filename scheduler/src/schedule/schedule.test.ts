@@ -52,7 +52,7 @@ describe("cron()", () => {
     }
   });
 
-  it("treats daylight saving as docs/time-zones.md describes", () => {
+  it("treats daylight saving as docs/tasks/time-zones.md describes", () => {
     const zone = "America/New_York";
     const spring = ms("2026-03-08T00:00-05:00");
     const autumn = ms("2026-11-01T00:00-04:00");

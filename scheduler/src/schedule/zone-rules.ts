@@ -1,6 +1,6 @@
 /**
  * The time zone rules by which a cluster plans. Each release of the time zone database may change rules, and processes may have different
- * releases. Therefore the store has the rules that are in force, and every process plans by these rules: see docs/time-zones.md.
+ * releases. Therefore the store has the rules that are in force, and every process plans by these rules: see docs/tasks/time-zones.md.
  */
 import type { BlackoutWindow } from "./blackout.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";

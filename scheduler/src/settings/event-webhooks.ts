@@ -1,4 +1,6 @@
-/** The option `webhooks`: receivers of the events of runs, and of the audit log. See docs/webhooks.md and docs/audit-stream.md. */
+/**
+ * The option `webhooks`: receivers of the events of runs, and of the audit log. See docs/tasks/webhooks.md and docs/access/audit-stream.md.
+ */
 import { type AuditAbout, auditAbouts } from "../access/audit.ts";
 import { CarillonError } from "../base/errors.ts";
 import { checkNames, meant } from "../base/nearest.ts";
@@ -77,4 +79,4 @@ const isHost = (url: string): boolean =>
   URL.canParse(url) && /^[^/]+\/\/(?:[^/@:?#[\]]+|\[[\d:a-f.]+\])(?::\d{1,5})?\/?$/i.test(url);
 
 const wrong = (path: string, what: string) =>
-  new CarillonError("OPTION_INVALID", `${path} ${what}`, { hint: "See docs/webhooks.md.", path });
+  new CarillonError("OPTION_INVALID", `${path} ${what}`, { hint: "See docs/tasks/webhooks.md.", path });

@@ -5,7 +5,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Advice, for the log, about a store that is reached without TLS. */
 export const plainAdvice =
-  "Add sslmode=verify-full to its URL, and sslrootcert=FILE where its authority is your own (docs/postgresql.md#tls). Where nobody else is on the way, say so: sslmode=disable.";
+  "Add sslmode=verify-full to its URL, and sslrootcert=FILE where its authority is your own (docs/operate/postgresql.md#tls). Where nobody else is on the way, say so: sslmode=disable.";
 
 /** The modes that the driver accepts in PGSSLMODE. With any other it connects without TLS. */
 const driverModes = new Set(["disable", "prefer", "require", "verify-ca", "verify-full", "no-verify"]);

@@ -138,5 +138,5 @@ function checkNames(what: string, given: object, known: string[]): void {
     throw wrong(`${what} has no ${JSON.stringify(stranger)}${meant(stranger, known)}`, `It has ${known.join(", ")}.`);
 }
 
-const wrong = (what: string, hint = "See docs/sign-in.md."): CarillonError =>
+const wrong = (what: string, hint = "See docs/access/sign-in.md."): CarillonError =>
   new CarillonError("OPTION_INVALID", what, { hint });

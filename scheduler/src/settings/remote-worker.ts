@@ -49,11 +49,11 @@ export interface RemoteWorkerOptions {
   /** True: `start` rejects if no server responds. Default false: it waits for a server. */
   failFast?: boolean;
   /**
-   * Decodes payloads and encodes results, for example by encryption with keys that the servers do not have. See docs/runs.md. Default:
-   * none.
+   * Decodes payloads and encodes results, for example by encryption with keys that the servers do not have. See docs/tasks/runs.md.
+   * Default: none.
    */
   codec?: PayloadCodec;
-  /** Moves large payloads and results to a store of their own; see docs/runs.md. Default: none. */
+  /** Moves large payloads and results to a store of their own; see docs/tasks/runs.md. Default: none. */
   payloads?: PayloadOptions;
   /**
    * The host:port for GET /livez, /readyz and /metrics, which need no sign-in; default: none. Only a loopback address is permitted, unless

@@ -63,7 +63,7 @@ export function checkTls(
   for (const { path, hosts } of [...stores, ...plainServices(services, alarms)])
     if (hosts.length > 0)
       throw new CarillonError("OPTION_INVALID", `requireTls: ${path} leads to ${hosts.join(", ")} without TLS`, {
-        hint: "See docs/postgresql.md#tls and docs/coordination.md.",
+        hint: "See docs/operate/postgresql.md#tls and docs/coordination/coordination.md.",
         path,
       });
 }

@@ -140,11 +140,15 @@ export interface CarillonOptions {
    * package.json.
    */
   release?: string;
-  /** How long the definitions of the newest release stay in force after its last process has ended; default 1 min. See docs/releases.md. */
+  /**
+   * How long the definitions of the newest release stay in force after its last process has ended; default 1 min. See
+   * docs/operate/releases.md.
+   */
   releaseGrace?: Duration;
   /**
    * What a scheduler does if cluster time is behind the latest time recorded, for example after the store's clock was set back. "wait"
-   * (default): plans nothing until cluster time has passed the recorded time. "refuse": does not start. See docs/coordination-faults.md.
+   * (default): plans nothing until cluster time has passed the recorded time. "refuse": does not start. See
+   * docs/coordination/coordination-faults.md.
    */
   clockBack?: ClockBack;
   /** True (default): migrates an older schema to this version at the start. False: run `carillon migrate` as a separate step. */
@@ -169,18 +173,20 @@ export interface CarillonOptions {
   trustedProxies?: string[];
   /** Whether this process collects counters and timings for `metrics()`; default: true if `listen` is given. */
   metrics?: boolean;
-  /** The receivers of alarms; see docs/alarms.md. Default: no receivers; only the alarm rules in the store are evaluated. */
+  /** The receivers of alarms; see docs/operate/alarms.md. Default: no receivers; only the alarm rules in the store are evaluated. */
   alarms?: AlarmOptions;
-  /** The receivers of the events of runs and of the audit log, by name; see docs/webhooks.md. */
+  /** The receivers of the events of runs and of the audit log, by name; see docs/tasks/webhooks.md. */
   webhooks?: Record<string, EventWebhookOptions>;
   /**
    * The password of the first user, `admin`, or "file:PATH". It is used only while there are no users. Default: a random password, which is
-   * printed on the terminal that the process was started from; without a terminal, no user is created. See docs/access.md.
+   * printed on the terminal that the process was started from; without a terminal, no user is created. See docs/access/access.md.
    */
   adminPassword?: string;
-  /** The path of a sorted file of SHA-1 hashes of breached passwords, which users cannot choose; see docs/sign-in.md. Default: none. */
+  /**
+   * The path of a sorted file of SHA-1 hashes of breached passwords, which users cannot choose; see docs/access/sign-in.md. Default: none.
+   */
   breachedPasswords?: string;
-  /** An identity provider by which users can sign in, in addition to passwords; see docs/sign-in.md. Default: none. */
+  /** An identity provider by which users can sign in, in addition to passwords; see docs/access/sign-in.md. Default: none. */
   provider?: ProviderOptions;
   /**
    * The users who must have a second factor in addition to the password. A user without a second factor must add one before any
@@ -191,9 +197,9 @@ export interface CarillonOptions {
   signInLasts?: Duration;
   /** A sign-in that is not used for this time ends earlier; default 4 h. */
   signInIdle?: Duration;
-  /** Encodes payloads and results before they are stored, for example by encryption; see docs/runs.md. Default: none. */
+  /** Encodes payloads and results before they are stored, for example by encryption; see docs/tasks/runs.md. Default: none. */
   codec?: PayloadCodec;
-  /** Moves large payloads and results to a store of their own; see docs/runs.md. Default: none. */
+  /** Moves large payloads and results to a store of their own; see docs/tasks/runs.md. Default: none. */
   payloads?: PayloadOptions;
   /** The logger. Default: writes warnings and errors to standard error. */
   log?: Log;

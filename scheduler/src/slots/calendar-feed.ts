@@ -1,6 +1,6 @@
 /**
  * The events of a calendar feed, from a timeline: one for each minute in which a task fires. Tasks that fire often share one event a day,
- * because thousands of single events would hide the others. See docs/calendar-feed.md.
+ * because thousands of single events would hide the others. See docs/tasks/calendar-feed.md.
  */
 import { createHash } from "node:crypto";
 import type { WrittenEvent } from "../schedule/ics/written.ts";

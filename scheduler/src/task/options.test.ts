@@ -44,8 +44,8 @@ describe("the table of task options", () => {
     }
   });
 
-  it("is the same as docs/task-options.md (npm run build; node scripts/task-options.mjs)", () => {
-    expect(read("../../../docs/task-options.md")).toBe(optionsPage());
+  it("is the same as docs/reference/task-options.md (npm run build; node scripts/task-options.mjs)", () => {
+    expect(read("../../../docs/reference/task-options.md")).toBe(optionsPage());
   });
 
   it("has one-sentence descriptions, versions, and examples that differ from the defaults", () => {

@@ -1,7 +1,7 @@
 /**
  * The options of a task, each described by one row. From the rows are derived: the check in `defineTask`, the HTTP contract, the form of
- * files and exports, `carillon tasks edit`, the console's fields and docs/task-options.md. To add an option, add its types and its row
- * here, the code that applies it, and a test.
+ * files and exports, `carillon tasks edit`, the console's fields and docs/reference/task-options.md. To add an option, add its types and
+ * its row here, the code that applies it, and a test.
  */
 import type { Duration } from "../base/duration.ts";
 import type { Json } from "../base/json.ts";
@@ -57,9 +57,9 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   graceMs: number;
   command: CommandSpec | null;
   http?: HttpSpec;
-  /** Left out if the rows of all ended runs are stored. With `failures`, successful runs leave no row; see docs/history.md. */
+  /** Left out if the rows of all ended runs are stored. With `failures`, successful runs leave no row; see docs/operate/history.md. */
   history?: "failures";
-  /** Left out if enqueues are acknowledged only once they are on the store's disk; see docs/durability.md. */
+  /** Left out if enqueues are acknowledged only once they are on the store's disk; see docs/tasks/durability.md. */
   durability?: "relaxed";
   /** Left out if the task's runs have only the labels that their enqueue gives them. */
   runLabels?: Record<string, string>;

@@ -1,6 +1,6 @@
 /**
  * A node's metrics for Prometheus. The values of labels are bounded: states, outcomes, parts of the store, and a limited number of groups;
- * no label contains a task, a run or a worker. See docs/metrics.md.
+ * no label contains a task, a run or a worker. See docs/reference/metrics.md.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram } from "prom-client";
 import type { Clock } from "../base/clock.ts";

@@ -1,6 +1,6 @@
 /**
  * The module carillon/testing: a *test tower*, which is a whole Carillon (scheduler, worker, store) whose time the test controls. It runs
- * the production code on a real PostgreSQL, in its own schema, which is dropped afterwards: see docs/testing.md.
+ * the production code on a real PostgreSQL, in its own schema, which is dropped afterwards: see docs/tasks/testing.md.
  */
 import { randomBytes } from "node:crypto";
 import { pause, unfakedClock } from "../base/clock.ts";

@@ -174,7 +174,7 @@ describe("a new user's mistake gives an error with the solution", () => {
     for (const [name, text] of Object.entries(files)) await file(name, text);
     const { code: ended, stderr } = await start(typed()).ended();
     const error = stderr.slice(stderr.indexOf("carillon: "));
-    const more = code === "USAGE" ? "" : `  more: docs/errors.md#${code.toLowerCase()}\\n`;
+    const more = code === "USAGE" ? "" : `  more: docs/reference/errors.md#${code.toLowerCase()}\\n`;
     expect(error).toMatch(new RegExp(`^carillon: ${code}: .+\\n(?: {2}at: .+\\n)?  hint: .+\\n${more}$`));
     expect(error).toMatch(says);
     expect(/hint: (.+)/.exec(error)?.[1]).toMatch(hint);

@@ -142,7 +142,7 @@ describe("carillon mcp", () => {
   });
 
   it("has the tools listed on its documentation page, each with the role of its route", async () => {
-    const page = await readFile(new URL("../../../docs/mcp.md", import.meta.url), "utf8");
+    const page = await readFile(new URL("../../../docs/reference/mcp.md", import.meta.url), "utf8");
     const rows = [...page.matchAll(/^\| `(\w+)` \| .+ \| (viewer|operator|editor) \|$/gm)].map(([, ...row]) => row);
     for (const { name, description } of toolsFor({}))
       expect(rows).toContainEqual([name, /Needs the role (\w+)/.exec(description)?.[1] ?? "viewer"]);

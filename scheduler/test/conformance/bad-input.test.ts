@@ -9,7 +9,7 @@ import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** Tests the table of docs/handlers.md: misbehaving handlers are limited, recorded and explained. Uses real processes. */
+/** Tests the table of docs/tasks/handlers.md: misbehaving handlers are limited, recorded and explained. Uses real processes. */
 describe("bad input", () => {
   const schema = `bad_input_${randomBytes(4).toString("hex")}`;
   const towers: (TestTower | Carillon)[] = [];

@@ -7,7 +7,7 @@ import { RemoteStage } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** The codec that docs/payloads.md shows as an example. */
+/** The codec that docs/tasks/payloads.md shows as an example. */
 function aesCodec(keys: Record<string, Buffer>, current: string): PayloadCodec {
   return {
     encode(text, { task }) {

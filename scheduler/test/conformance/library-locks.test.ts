@@ -75,7 +75,7 @@ describe("locks of a Carillon instance", () => {
   });
 
   it("hold a grace lock as in the documentation's example, and are not re-entrant", async () => {
-    const page = readFileSync(new URL("../../../docs/grace-lock.md", import.meta.url), "utf8");
+    const page = readFileSync(new URL("../../../docs/coordination/grace-lock.md", import.meta.url), "utf8");
     const [, text = ""] = /^```ts\n([\s\S]*?)^```/m.exec(page) ?? [];
     const names = ["tower", "days", "write", "told"];
     const example = new Function(...names, `return (async () => {${text}return before;})()`);

@@ -19,7 +19,7 @@ import {
 import { postgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** Checks each cell of the tables in docs/policies.md against the store. */
+/** Checks each cell of the tables in docs/tasks/policies.md against the store. */
 describe("policies", () => {
   let stage: Stage;
   let session: number;

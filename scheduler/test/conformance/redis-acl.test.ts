@@ -1,4 +1,4 @@
-/** Tests a Redis user with exactly the rights that docs/redis.md names. */
+/** Tests a Redis user with exactly the rights that docs/coordination/redis.md names. */
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
 import { shownAs } from "../support/witness-stage.ts";
 
-const page = readFileSync(new URL("../../../docs/redis.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/coordination/redis.md", import.meta.url), "utf8");
 /** The ACL rules in the page's example, without the user's name and password. */
 const rules = (/^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(page)?.[1] ?? "").split(" ");
 const select = /also needs `(\+select)`/.exec(page)?.[1] ?? "";

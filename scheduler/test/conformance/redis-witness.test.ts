@@ -27,7 +27,7 @@ const steadyMs = 6_000;
 const lastingMs = 600_000;
 /** The value in coordination/membership.ts. */
 const trustMarginMs = 500;
-/** The ACL rules that docs/redis.md tells administrators to grant. */
+/** The ACL rules that docs/coordination/redis.md tells administrators to grant. */
 const documentedRights =
   "~{carillon* &{carillon}* +eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";
 const promptReplication = ["--repl-diskless-sync-delay", "0"];

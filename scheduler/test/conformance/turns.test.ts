@@ -129,7 +129,7 @@ describe.each(everyPostgres())("fair claims on $title", (server) => {
       "select count(*) as runs from $s.run r join $s.task t on t.id = r.task_id where t.name = 'flood'",
     );
     expect(left.runs, "the backlog is still there").toBeGreaterThan(5_000);
-    // If age alone decided, the runs of the serial task would start last. docs/limits.md says how late they may start.
+    // If age alone decided, the runs of the serial task would start last. docs/tasks/limits.md says how late they may start.
     expect(before.toSorted((a, b) => a - b)).toEqual(before);
     expect(before.at(-1)).toBeLessThan(15_000);
   });

@@ -1,4 +1,4 @@
-/** Tests a cluster whose processes have time zone databases of several versions: see docs/time-zones.md. */
+/** Tests a cluster whose processes have time zone databases of several versions: see docs/tasks/time-zones.md. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mix, seeded } from "../../src/base/random.ts";
 import { cron } from "../../src/schedule/schedule.ts";

@@ -10,7 +10,7 @@ import { query, scratch } from "./stage.ts";
 
 const exec = promisify(execFile);
 
-test("a store continues under another PostgreSQL major version by the steps in docs/embedded.md", async () => {
+test("a store continues under another PostgreSQL major version by the steps in docs/operate/embedded.md", async () => {
   const folder = await scratch();
   const directory = join(folder, "store");
   const machine = await findBinaries({

@@ -1,6 +1,6 @@
 /**
  * By limit and event: what becomes of the place or token that a run has taken. After `free` another run may start; after `taken`
- * no other run may start in its place. docs/limits.md shows the table, and tests check the store against it.
+ * no other run may start in its place. docs/tasks/limits.md shows the table, and tests check the store against it.
  */
 export const limitPolicies = ["overlap", "perKey", "perWorker", "perGroup", "rate", "rate by key"] as const;
 export type LimitPolicy = (typeof limitPolicies)[number];

@@ -29,9 +29,9 @@ import {
   tryTable,
 } from "./policy-tables.ts";
 
-const page = readFileSync(new URL("../../../docs/policies.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/tasks/policies.md", import.meta.url), "utf8");
 
-describe("docs/policies.md", () => {
+describe("docs/tasks/policies.md", () => {
   const tables: [string, readonly string[], readonly string[], (event: string, policy: string) => string][] = [
     [
       ...(["overlap", overlapEvents, overlapPolicies] as const),

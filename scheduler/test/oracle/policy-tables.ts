@@ -1,6 +1,6 @@
 /**
- * The effect of each event under each policy of a task. docs/policies.md shows the tables; tests check that page, the store and the pure
- * functions against them.
+ * The effect of each event under each policy of a task. docs/tasks/policies.md shows the tables; tests check that page, the store and the
+ * pure functions against them.
  */
 
 /** What becomes of the run that comes due, and of the task's previous run; null: the previous run is unchanged. */

@@ -1,6 +1,6 @@
 /**
- * The states of a ready run of a routed task: whether it is addressed to a worker, and which workers may claim it. docs/routing.md shows
- * the table, and tests check the store against it.
+ * The states of a ready run of a routed task: whether it is addressed to a worker, and which workers may claim it. docs/tasks/routing.md
+ * shows the table, and tests check the store against it.
  */
 export const addressStates = ["unaddressed", "addressed", "claimed"] as const;
 export type AddressState = (typeof addressStates)[number];
@@ -28,6 +28,6 @@ export const addressTable: Record<AddressState, Partial<Record<AddressEvent, Add
     "is late": "unaddressed",
     "its task is edited": "unaddressed",
   },
-  // If the worker's session ends, the reaper takes the claim back: see docs/states.md.
+  // If the worker's session ends, the reaper takes the claim back: see docs/reference/states.md.
   claimed: { "is released": "unaddressed", retries: "unaddressed" },
 };

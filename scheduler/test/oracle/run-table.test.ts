@@ -5,7 +5,7 @@ import { liveStates, outcomes } from "../../src/run/run.ts";
 import { runEvents, runTransition } from "./run-table.ts";
 import { tableText } from "./table-text.ts";
 
-/** The tables as docs/states.md shows them; "–" if an event changes nothing. */
+/** The tables as docs/reference/states.md shows them; "–" if an event changes nothing. */
 const runTable = tableText(liveStates, runEvents, (state, event) => runTransition(state, event) ?? "–");
 const claimTableText = tableText(claimStates, claimEvents, (state, event) => {
   const [next, act] = claimTable[state][event];
@@ -14,8 +14,8 @@ const claimTableText = tableText(claimStates, claimEvents, (state, event) => {
 });
 
 describe("the run table", () => {
-  it("is documented in docs/states.md, every state × every event", () => {
-    const page = readFileSync(new URL("../../../docs/states.md", import.meta.url), "utf8");
+  it("is documented in docs/reference/states.md, every state × every event", () => {
+    const page = readFileSync(new URL("../../../docs/reference/states.md", import.meta.url), "utf8");
     expect(page).toContain(runTable);
     expect(page).toContain(claimTableText);
     for (const word of [...liveStates, ...outcomes, ...runEvents, ...claimStates, ...claimEvents]) {

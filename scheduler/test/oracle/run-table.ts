@@ -1,6 +1,9 @@
 import { type LiveState, liveStates, type RunState } from "../../src/run/run.ts";
 
-/** The events of a run. `transitions` has the next state for each; docs/states.md shows the table, and tests check the store against it. */
+/**
+ * The events of a run. `transitions` has the next state for each; docs/reference/states.md shows the table, and tests check the store
+ * against it.
+ */
 export const runEvents = [
   "admit",
   "demote",

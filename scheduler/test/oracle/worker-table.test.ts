@@ -15,7 +15,7 @@ import {
 import { type ErrorCode, errorCodes } from "../../src/base/errors.ts";
 import { tableText } from "./table-text.ts";
 
-/** Formats a cell as docs/worker-failures.md does; "–" if the state stays the same. */
+/** Formats a cell as docs/reference/worker-failures.md does; "–" if the state stays the same. */
 const cellOf = (state: string, next: string, answer: string | null, more = "") => {
   const words = [next === state ? "–" : next, ...(answer === null ? [] : [answer])].join(", ");
   return `${words}${more}`;
@@ -35,9 +35,9 @@ const claims = tableText(claimStandings, claimEvents, (state, event) => {
 });
 
 describe("the tables of the worker protocol", () => {
-  const page = readFileSync(new URL("../../../docs/worker-failures.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../docs/reference/worker-failures.md", import.meta.url), "utf8");
 
-  it("are documented in docs/worker-failures.md, every state × every event", () => {
+  it("are documented in docs/reference/worker-failures.md, every state × every event", () => {
     expect(page).toContain(sessions);
     expect(page).toContain(claims);
     for (const word of [...sessionStates, ...sessionEvents, ...claimStandings, ...claimParts, ...claimHappenings])

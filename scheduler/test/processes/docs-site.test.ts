@@ -59,7 +59,7 @@ it("has no link to a missing page, file or anchor", () => {
 });
 
 it("has an anchor for each error code, to which the command line's errors link", () => {
-  const addresses = namesIn(pages.get("errors.html") ?? "", /\sid="([^"]*)"/g);
+  const addresses = namesIn(pages.get("reference/errors.html") ?? "", /\sid="([^"]*)"/g);
   for (const code of Object.keys(errorCodes)) expect(addresses).toContain(code.toLowerCase());
 });
 

@@ -112,7 +112,7 @@ describe("the files in deploy/", () => {
   });
 
   it("use existing options and variables, each documented on the page", () => {
-    const page = read("docs/deploying.md");
+    const page = read("docs/operate/deploying.md");
     const flags = new Set(
       texts.flatMap((text) =>
         [...text.matchAll(/"(--[a-z-]+)"|carillon server (--[a-z-]+)/g)].map(([, a, b]) => a ?? b),

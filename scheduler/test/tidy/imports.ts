@@ -6,8 +6,8 @@ const source = "scheduler/src/";
 
 /** By source folder: the page whose code block lists the subfolders ("rooms") by layer, the lowest first. */
 const listPages = new Map([
-  [source, "docs/architecture.md"],
-  ["zookeeper/src/", "docs/zookeeper.md"],
+  [source, "docs/explain/architecture.md"],
+  ["zookeeper/src/", "docs/coordination/zookeeper.md"],
 ]);
 const listBlock = /```rooms\n([\s\S]*?)```/;
 

@@ -2,7 +2,7 @@ import { isNode, nodesIn, type SyntaxNode, treeOf } from "./syntax.ts";
 import { type HouseFile, isSource, type Rule } from "./tree.ts";
 
 const levels = ["error", "warn", "info"];
-const page = "docs/logs.md";
+const page = "docs/reference/logs.md";
 
 /** Returns the text of a log message; `…` stands for values that are known only at run time. */
 function textOf(node: SyntaxNode): string {

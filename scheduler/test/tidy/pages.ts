@@ -7,7 +7,7 @@ export const wordsMost = 1_500;
 const fences = /^ *```.*?^ *```$/gms;
 
 /** This page may be longer, because readers come from an error directly to one of its sections; another rule compares it with errors.ts. */
-const lookedUp = "docs/errors.md";
+const lookedUp = "docs/reference/errors.md";
 
 /** Rule: a page has at most `wordsMost` words of prose. Code blocks and table rows do not count, because readers look them up. */
 export const pagesShort: Rule = (files) =>

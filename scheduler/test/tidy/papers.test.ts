@@ -65,8 +65,8 @@ const cases: Case[] = [
       ["### AB\n\nOther.\n\nMend it.", CD],
       [CD, AB],
       [AB, CD, "### EF\n\nGone.\n\nGo."],
-    ].map((sections) => ({ "docs/errors.md": `# Errors\n\n${sections.join("\n\n")}\n` })),
-    kept: { "docs/errors.md": `# Errors\n\nText.\n\n## A family\n\n${AB}\n\n## Another\n\n${CD}\n` },
+    ].map((sections) => ({ "docs/reference/errors.md": `# Errors\n\n${sections.join("\n\n")}\n` })),
+    kept: { "docs/reference/errors.md": `# Errors\n\nText.\n\n## A family\n\n${AB}\n\n## Another\n\n${CD}\n` },
   },
   {
     name: "errorsReal",

@@ -101,11 +101,11 @@ export const dependenciesUsed: Rule = (files) => {
 
 const textOf = (files: readonly HouseFile[], path: string) => files.find((file) => file.path === path)?.text;
 
-/** Rule: docs/errors.md has one section for each code in errors.ts, in the same order, with the same meaning, and with advice. */
+/** Rule: docs/reference/errors.md has one section for each code in errors.ts, in the same order, with the same meaning, and with advice. */
 export const errorsListed =
   (codes: Readonly<Record<string, string>>): Rule =>
   (files) => {
-    const page = "docs/errors.md";
+    const page = "docs/reference/errors.md";
     const sections = (textOf(files, page) ?? "").split(/^##+ /m).filter((section) => /^[A-Z_]+\n/.test(section));
     const rows = sections.map((section) => section.split(/\n\n+/).map((part) => part.replaceAll("\n", " ").trim()));
     const listed = rows.map(([code]) => code);

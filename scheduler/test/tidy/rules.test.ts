@@ -18,8 +18,8 @@ import { runsMadeInOnePlace } from "./statements.ts";
 import { noStopwatches } from "./stopwatches.ts";
 
 const rooms = {
-  "docs/architecture.md": "```rooms\nbase  errors\ntask\nrun slots\nstore\nengine\nlibrary\n```\n",
-  "docs/zookeeper.md": "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
+  "docs/explain/architecture.md": "```rooms\nbase  errors\ntask\nrun slots\nstore\nengine\nlibrary\n```\n",
+  "docs/coordination/zookeeper.md": "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
 };
 const inRooms = (houses: House[]): House[] => houses.map((files) => ({ ...files, ...rooms }));
 const numbered = (folder: string, count: number): House =>
@@ -311,11 +311,11 @@ const cases: Case[] = [
     name: "logLinesListed",
     rule: logLinesListed,
     broken: [
-      { "docs/logs.md": "| warn | gone | a.ts |" },
+      { "docs/reference/logs.md": "| warn | gone | a.ts |" },
       ...['log.warn({}, "one")', "this.#log.info({}, `two ${n}`)"].map((text) => ({ "scheduler/src/a.ts": text })),
     ],
     kept: {
-      "docs/logs.md": "| error | a / b | a.ts |\n| info | two …s | a.ts |",
+      "docs/reference/logs.md": "| error | a / b | a.ts |\n| info | two …s | a.ts |",
       "scheduler/src/a.ts": "log.info({}, `two ${n}s`); o.log.error({}, x ? 'a' : 'b'); log.debug({}, 'c');",
     },
   },
@@ -330,14 +330,14 @@ const cases: Case[] = [
       "`http/a.test.ts › holds`",
       "`c.test.ts › twice`",
     ].map((text) => ({
-      "docs/threat-model.md": text,
+      "docs/explain/threat-model.md": text,
       "scheduler/src/task/a.test.ts": 'it("holds", () => undefined);',
       "scheduler/src/task/c.test.ts": 'it("twice", () => undefined);',
       "scheduler/src/run/c.test.ts": 'it("twice", () => undefined);',
     })),
     kept: {
-      "docs/threat-model.md": "`a.test.ts › holds` and `run/c.test.ts › twice`",
-      "docs/flow.md": "`b.test.ts › holds`",
+      "docs/explain/threat-model.md": "`a.test.ts › holds` and `run/c.test.ts › twice`",
+      "docs/tasks/flow.md": "`b.test.ts › holds`",
       "scheduler/src/task/a.test.ts": 'it("holds", () => undefined);',
       "scheduler/src/task/c.test.ts": 'it("twice", () => undefined);',
       "scheduler/src/run/c.test.ts": "it('twice', () => undefined);",
@@ -402,7 +402,7 @@ const cases: Case[] = [
     broken: [{ "README.md": "Runs your job." }, { "docs/a.md": "Jobs" }],
     kept: {
       "README.md": "imports XXL-JOB, CronJobs and cron jobs, calls `addJob`",
-      "docs/glossary.md": "not job",
+      "docs/explain/glossary.md": "not job",
       "docs/guide/from-a.md": "a job",
     },
   },

@@ -1,7 +1,7 @@
 import { at, isTest, type Rule } from "./tree.ts";
 
 /** Pages that refer to tests as evidence for their statements, in the form `file.test.ts › name`. */
-const pages = ["docs/threat-model.md", "docs/asvs.md"];
+const pages = ["docs/explain/threat-model.md", "docs/explain/asvs.md"];
 
 /**
  * Rule: each page of `pages` names tests, and each named test exists in exactly one file whose path has the given ending. No

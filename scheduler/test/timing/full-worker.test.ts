@@ -26,7 +26,7 @@ afterAll(async () => {
   await database.end();
 });
 
-/** A worker without a free slot hands due runs on (docs/limits.md), so runs of a serial task must still start in time. */
+/** A worker without a free slot hands due runs on (docs/tasks/limits.md), so runs of a serial task must still start in time. */
 it("a serial task is on time beside a full worker while another worker has 40 free slots", async () => {
   const starts: { slotMs: number; lateMs: number }[] = [];
   const longAt = new Map<string, number>();

@@ -3,7 +3,7 @@ import { StallMeter } from "../support/stall-meter.ts";
 import { stopBound } from "../support/stop-bound.ts";
 import { hold } from "../support/timing.ts";
 
-/** How long a stop may take beyond `drain`, in ms (docs/limits.md). */
+/** How long a stop may take beyond `drain`, in ms (docs/tasks/limits.md). */
 const beyondMs = 500;
 
 let stalls = new StallMeter();

@@ -1,6 +1,6 @@
 /**
  * Plays random scenarios of tasks, policies and acts on a test tower with simulated time, and checks the rules that the documentation
- * states: docs/simulation-bugs.md.
+ * states: docs/contributing/simulation-bugs.md.
  *
  *   npm run prove -- policies [--seeds N] [--from S]   plays the scenarios of seeds S to S + N - 1; default: 300 seeds from 1
  *   … --seed S                                         plays one scenario and prints all observations; if it breaks a rule, it is shrunk

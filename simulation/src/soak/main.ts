@@ -1,5 +1,5 @@
 /**
- * Runs a cluster of processes on a real PostgreSQL for hours, under steady load and with regular faults: docs/soak.md.
+ * Runs a cluster of processes on a real PostgreSQL for hours, under steady load and with regular faults: docs/contributing/soak.md.
  *
  *   npm run prove -- soak [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
  */
@@ -132,7 +132,7 @@ function picture({ sampler, beganMs, faults, steady }: Soaked, trends: Map<strin
     ]),
   ];
   const marks = faults.map(({ atMs }) => (atMs - beganMs) / 60_000);
-  return linesAsSvg(panels, marks, `${faults.length} faults (dotted); slopes by Theil and Sen; docs/soak.md says how`);
+  return linesAsSvg(panels, marks, `${faults.length} faults (dotted); slopes by Theil and Sen; docs/contributing/soak.md says how`);
 }
 
 function keyOf(name: string): string {

@@ -1,6 +1,6 @@
 /**
  * Random workers send polls by HTTP to two servers on one store: invalid, repeated, reordered and concurrent polls, with lost answers,
- * lost sessions, restarted servers and revoked keys. The answers are checked against the tables of docs/worker-failures.md.
+ * lost sessions, restarted servers and revoked keys. The answers are checked against the tables of docs/reference/worker-failures.md.
  *
  *   npm run prove -- workers [--polls N] [--seed S]    sends N polls; default 100,000 from seed 1, in plays of 5,000 with seeds S, S + 1 …
  *   … --kill                                           servers are processes that get SIGKILL; otherwise they run in this process

@@ -11,7 +11,7 @@ export type SessionState = "connecting" | "connected" | "suspended" | "ended";
  * expire it or the client closes. It also ends by this process's monotonic clock before any server can have expired it: from then on
  * calls reject and `live` is false, even if the process was stopped and no timer has run yet. There is one exception: a server that is cut
  * off from its leader answers by itself for up to syncLimit × tickTime, while the leader may expire the session. If a lock then gets a new
- * holder early, that holder still has a larger fence (docs/zookeeper.md).
+ * holder early, that holder still has a larger fence (docs/coordination/zookeeper.md).
  *
  * Once a session has ended, its operations reject; they never continue in the next session.
  */

@@ -1,6 +1,6 @@
 /**
- * The implementation of a session: its state machine, its calls and its deadline. docs/zookeeper.md contains the table of states and
- * events.
+ * The implementation of a session: its state machine, its calls and its deadline. docs/coordination/zookeeper.md contains the table of
+ * states and events.
  */
 
 import { ZooKeeperError } from "../base/errors.ts";

@@ -1,8 +1,8 @@
 /**
  * The holder of a lock is stopped until its session has ended, many times, while another contender waits for the lock. The protected
  * resource refuses late writes of an earlier holder, and fences only increase. A stopped holder stops relying on the lock before the next
- * one begins; a few overlaps are allowed, because a busy machine may also pause the servers. 20 pauses by default; docs/zookeeper.md
- * reports the results of CARILLON_TEST_PAUSES=200.
+ * one begins; a few overlaps are allowed, because a busy machine may also pause the servers. 20 pauses by default;
+ * docs/coordination/zookeeper.md reports the results of CARILLON_TEST_PAUSES=200.
  */
 import { expect, test } from "vitest";
 import { Ensemble } from "../../src/testing/ensemble.ts";
@@ -13,8 +13,8 @@ const given = process.env.CARILLON_TEST_PAUSES;
 const pauses = Number(given ?? 20);
 const recipes: readonly Recipe[] = ["latch", "mutex", "selector", "latch"];
 /**
- * With CARILLON_TEST_PAUSES, the session timeout in ms that docs/zookeeper.md uses. Otherwise the timeout is so long that a server that
- * is paused for a moment ends no session.
+ * With CARILLON_TEST_PAUSES, the session timeout in ms that docs/coordination/zookeeper.md uses. Otherwise the timeout is so long that a
+ * server that is paused for a moment ends no session.
  */
 const sessionTimeoutMs = given === undefined ? 4_000 : 400;
 
@@ -56,8 +56,8 @@ test(`a holder paused ${pauses} times past its session`, { timeout: 180_000 + 3_
     expect(groups.flatMap(({ account: { wrong } }) => wrong)).toEqual([]);
     expect(account.pauses).toBeGreaterThanOrEqual(pauses);
     expect(account.staleWritesAccepted).toBe(0);
-    // Servers that run normally cause no such overlap (docs/zookeeper.md). On a busy machine, a server that was paused may end a session
-    // too early. If holders did not check the clock, nearly every pause would cause an overlap.
+    // Servers that run normally cause no such overlap (docs/coordination/zookeeper.md). On a busy machine, a server that was paused may end
+    // a session too early. If holders did not check the clock, nearly every pause would cause an overlap.
     expect(account.beliefOverlaps).toBeLessThanOrEqual(pauses / 10);
     // Each paused holder finally wrote once without a check, after its successor, and only the fence kept this write out. On a busy
     // machine a holder may continue before its successor has written.

@@ -32,7 +32,7 @@ test.each<[string, Reason["shown"], string]>([
 });
 
 test("every code of a run that waits has a text in both languages", () => {
-  const docs = readFileSync(new URL("../../../../docs/mcp.md", import.meta.url), "utf8");
+  const docs = readFileSync(new URL("../../../../docs/reference/mcp.md", import.meta.url), "utf8");
   const rows = docs.split("\n").filter((row) => /^\| (?:waits for|is with a worker)/.test(row));
   const codes = rows.flatMap((row) => [...row.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code as string));
   expect(codes.length).toBeGreaterThan(20);

@@ -3,7 +3,7 @@ import { catalogues, type Message, type Words } from "../../messages/texts.ts";
 
 export type Reason = Answer<"explainRun">["reasons"][number];
 
-/** The parts of a reason's figures that the texts show; docs/mcp.md lists the codes. */
+/** The parts of a reason's figures that the texts show; docs/reference/mcp.md lists the codes. */
 interface Figures {
   due?: string;
   attempt?: number;

@@ -1,6 +1,6 @@
 /**
- * Incoming webhooks: what a hook is, and its validation. A hook enqueues a run for each request that it accepts; see docs/hooks.md. This
- * file is imported by the API's contract, so it must not import anything that browsers lack.
+ * Incoming webhooks: what a hook is, and its validation. A hook enqueues a run for each request that it accepts; see docs/tasks/hooks.md.
+ * This file is imported by the API's contract, so it must not import anything that browsers lack.
  */
 import { z } from "zod";
 import { type Duration, parseDuration } from "../../base/duration.ts";
@@ -8,7 +8,7 @@ import { CarillonError, within } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { namespaceOf } from "../../base/namespace.ts";
 
-/** How requests are signed: docs/hooks.md has the headers of each scheme. */
+/** How requests are signed: docs/tasks/hooks.md has the headers of each scheme. */
 export const hookSchemes = ["github", "stripe", "standard", "bearer"] as const;
 export type HookScheme = (typeof hookSchemes)[number];
 
@@ -121,7 +121,7 @@ export const tasksOf = ({ task }: Pick<HookContent, "task">): string[] =>
   typeof task === "string" ? [task] : [...new Set(Object.values(task.of))];
 
 const wrong = (path: string, what: string) =>
-  new CarillonError("OPTION_INVALID", what, { path, hint: "See docs/hooks.md." });
+  new CarillonError("OPTION_INVALID", what, { path, hint: "See docs/tasks/hooks.md." });
 
 /** Converts a hook to the form of the API and of the command line's --json. */
 export const hookObject = ({ content, changedMs, ...rest }: Hook) => ({

@@ -129,5 +129,5 @@ function decrypt(key: Buffer, text: Buffer, more: Buffer, { name, version }: Sec
 
 const missing = (what: string) =>
   new CarillonError("SECRET_KEY_MISSING", what, {
-    hint: "Give it by the option secretKeys, or CARILLON_SECRET_KEYS: see docs/secrets.md.",
+    hint: "Give it by the option secretKeys, or CARILLON_SECRET_KEYS: see docs/access/secrets.md.",
   });

@@ -8,7 +8,7 @@ const place = z
   .regex(/^\d+:[0-9a-f]{64}$/)
   .describe("A row's place in the chain and its hash, as SEQ:HASH.");
 
-/** The routes that read the audit entries and the data with which a program checks the audit chain: see docs/audit.md. */
+/** The routes that read the audit entries and the data with which a program checks the audit chain: see docs/access/audit.md. */
 export const auditRoutes = {
   listAudit: route({
     touches: "cluster",

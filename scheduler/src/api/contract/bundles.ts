@@ -39,7 +39,7 @@ const noun = "tasks" as const;
 const shared = { touches: "body", method: "POST", noun, params, large: true } as const;
 const errors = [...invalidTask, "TASK_DUPLICATE", "OPTION_INVALID"] as const;
 
-/** The routes for tasks that are defined in files: see docs/as-code.md. */
+/** The routes for tasks that are defined in files: see docs/tasks/as-code.md. */
 export const bundleRoutes = {
   planBundle: route({
     ...shared,

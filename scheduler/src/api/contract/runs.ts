@@ -273,7 +273,7 @@ export const runRoutes = {
     noun,
     policy: "viewer",
     params,
-    summary: "Why a run waits, is late, failed, was skipped or cancelled; docs/mcp.md lists the codes",
+    summary: "Why a run waits, is late, failed, was skipped or cancelled; docs/reference/mcp.md lists the codes",
     answer: explained,
     errors: ["RUN_UNKNOWN"],
   }),

@@ -97,7 +97,7 @@ export async function setRule(
   options: ReasonOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const content = yamlObject(file, "docs/alarm-rules.md") as RuleContent;
+  const content = yamlObject(file, "docs/operate/alarm-rules.md") as RuleContent;
   return withCluster(options, async ({ cluster }) => {
     const rule = await cluster.alarms.setRule(name, content, options.reason ?? "");
     if (terminal.json) terminal.object(ruleObject(rule));

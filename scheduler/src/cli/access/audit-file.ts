@@ -1,4 +1,4 @@
-/** Reads and writes an exported audit, whose lines are JSON: see docs/audit.md. */
+/** Reads and writes an exported audit, whose lines are JSON: see docs/access/audit.md. */
 import { createReadStream } from "node:fs";
 import { type AuditChain, type ChainPlace, parsePlace, placeText } from "../../access/audit-chain.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";

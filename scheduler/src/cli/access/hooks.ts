@@ -70,7 +70,7 @@ export async function setHook(
   options: ReasonOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const content = yamlObject(file, "docs/hooks.md") as HookContent;
+  const content = yamlObject(file, "docs/tasks/hooks.md") as HookContent;
   return withCluster(options, async ({ cluster }) => {
     const hook = await cluster.hooks.set(name, content, options.reason ?? "");
     if (terminal.json) terminal.object(hookObject(hook));

@@ -72,7 +72,7 @@ function settingsGiven(options: TestOptions, terminal: Terminal): AlarmSettings 
       : readOptionFile<AlarmOptions>("alarms", options.alarms, tell);
   if (given) return alarmSettings(given);
   throw new CarillonError("OPTION_INVALID", "no channels are configured here", {
-    hint: "Give --alarms FILE, or set `alarms` in the configuration: see docs/channels.md.",
+    hint: "Give --alarms FILE, or set `alarms` in the configuration: see docs/operate/channels.md.",
   });
 }
 

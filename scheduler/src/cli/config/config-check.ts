@@ -205,7 +205,7 @@ function strangeVariables(): CarillonError[] {
     .map((name) => {
       const meant = nearest(name, known);
       const hint =
-        meant === "" ? "Unset it; docs/configuration.md has those that there are." : `Did you mean ${meant}?`;
+        meant === "" ? "Unset it; docs/reference/configuration.md has those that there are." : `Did you mean ${meant}?`;
       return new CarillonError("CONFIG_INVALID", `no setting is read from the variable ${name}`, { hint });
     });
 }

@@ -54,7 +54,7 @@ export async function readRaw(named: string | undefined): Promise<ConfigFile | u
     );
   }
   if (typeof values !== "object" || values === null || Array.isArray(values))
-    throw wrong("does not hold settings by name", "For example: schema: billing. See docs/configuration.md.");
+    throw wrong("does not hold settings by name", "For example: schema: billing. See docs/reference/configuration.md.");
   const { fromEnvironment } = await import("../variables.ts");
   const open = openSecrets(path, shown, secretsInSettings(values as Record<string, unknown>));
   return { path: shown, values: fromEnvironment(values) as Record<string, unknown>, ...(open ? { open } : {}) };

@@ -33,7 +33,7 @@ const setting = (
   ...more,
 });
 
-/** All settings of the command line; docs/configuration.md lists them, and a test compares the two. */
+/** All settings of the command line; docs/reference/configuration.md lists them, and a test compares the two. */
 export const settings: readonly Setting[] = [
   setting("store", "text", "the embedded one", { variables: ["CARILLON_STORE", "DATABASE_URL"], secret: "url" }),
   setting("listenUrl", "text", "the store's", { secret: "url" }),
@@ -185,9 +185,9 @@ export function checkKind({ key, kind, secret }: Setting, value: unknown, from: 
 
 /** The docs pages of the options `alarms`, `webhooks` and `provider`, each of which may be in a file of its own. */
 export const pages: Readonly<Record<string, string>> = {
-  alarms: "docs/alarms.md",
-  webhooks: "docs/webhooks.md",
-  provider: "docs/sign-in.md",
+  alarms: "docs/operate/alarms.md",
+  webhooks: "docs/tasks/webhooks.md",
+  provider: "docs/access/sign-in.md",
 };
 
 /** True for settings that are durations, whose value may also be a number of ms. */

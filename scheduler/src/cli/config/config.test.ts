@@ -40,8 +40,8 @@ const codes = ({ problems }: { problems: { code: string; message: string; hint: 
   problems.map(({ code, message, hint }) => `${code}: ${message} ${hint}`);
 
 describe("settings", () => {
-  it("are listed in docs/configuration.md with their variables, flags and defaults", () => {
-    const page = readFileSync(new URL("../../../../docs/configuration.md", import.meta.url), "utf8");
+  it("are listed in docs/reference/configuration.md with their variables, flags and defaults", () => {
+    const page = readFileSync(new URL("../../../../docs/reference/configuration.md", import.meta.url), "utf8");
     for (const { key, variables, flag, preset } of settings) {
       const row = [
         `\`${key}\``,

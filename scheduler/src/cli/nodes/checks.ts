@@ -483,7 +483,7 @@ function recovery({ recovery: last, nowMs }: ClusterFacts): Check {
       ? remark(
           "recovery",
           found,
-          "All nodes that were at work told what they remember: nothing is to be done. See docs/postgresql.md.",
+          "All nodes that were at work told what they remember: nothing is to be done. See docs/operate/postgresql.md.",
         )
       : good("recovery", found);
   const words = `${found}; ${missing.join(", ")} did not come: what they did last is not known, and ${inDoubt} runs at most may have run twice`;

@@ -77,7 +77,7 @@ export function failureText(error: unknown, json: boolean, style: Style): string
     if (!message.includes(path)) lines.push(`  ${style.dim("at:")} ${plain(path)}`);
     if (hint !== "") lines.push(`  ${style.dim("hint:")} ${plain(hint)}`);
     // A wrong command line is explained by the command's --help, so no page of the documentation is linked.
-    if (code !== "USAGE") lines.push(`  ${style.dim("more:")} docs/errors.md#${code.toLowerCase()}`);
+    if (code !== "USAGE") lines.push(`  ${style.dim("more:")} docs/reference/errors.md#${code.toLowerCase()}`);
     return lines.join("\n");
   }
   const message = messageOf(error);

@@ -141,7 +141,7 @@ export class PlainView implements View {
 
 const leadershipLookMs = 250;
 
-/** The view for programs: one JSON object per event, whose field `event` names the kind; docs/cli-output.md lists the kinds. */
+/** The view for programs: one JSON object per event, whose field `event` names the kind; docs/reference/cli-output.md lists the kinds. */
 export class JsonView implements View {
   readonly log: Log;
   readonly #events: Log;

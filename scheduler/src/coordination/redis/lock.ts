@@ -83,7 +83,9 @@ export class RedisLocks implements LockPlace {
     return { acquire: (wait, signal) => (wait ? lock.acquire({ signal }) : lock.tryAcquire({ signal })) };
   }
 
-  /** Always throws: a grace lock needs a record that outlives its holder, and a Redis fail-over can lose it; see docs/locks.md. */
+  /**
+   * Always throws: a grace lock needs a record that outlives its holder, and a Redis fail-over can lose it; see docs/coordination/locks.md.
+   */
   graceLock(name: string): never {
     throw new CarillonError("COORDINATION_UNSUPPORTED", `the grace lock ${name} cannot be held in Redis`, {
       hint: "It rests on a record that outlives its holder, and Redis may lose it: use PostgreSQL alone or ZooKeeper.",

@@ -1,8 +1,8 @@
 import type { RedisAddress } from "./address.ts";
 
 /**
- * The permissions that an ACL user for this address needs, in the syntax of ACL SETUSER. docs/redis.md lists the same permissions, and a
- * test compares them.
+ * The permissions that an ACL user for this address needs, in the syntax of ACL SETUSER. docs/coordination/redis.md lists the same
+ * permissions, and a test compares them.
  */
 export function rightsAt({ prefix, database, kind }: Pick<RedisAddress, "prefix" | "database" | "kind">): string {
   const keys = `~{${prefix}}:* ~{${prefix}:lock:* ~{${prefix}:semaphore:* ~{${prefix}:election:* &{${prefix}}:*`;

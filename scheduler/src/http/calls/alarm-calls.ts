@@ -84,7 +84,7 @@ function knownChannel(settings: AlarmSettings | null, name: string) {
   if (settings && channel) return { settings, channel };
   const near = meant(name, Object.keys(settings?.channels ?? {}));
   throw new CarillonError("ALARM_UNKNOWN", `this node has no channel ${JSON.stringify(name)}${near}`, {
-    hint: "All nodes of a cluster are given the same alarms: see docs/alarms.md.",
+    hint: "All nodes of a cluster are given the same alarms: see docs/operate/alarms.md.",
   });
 }
 

@@ -17,7 +17,7 @@ const refusalsTold = 5;
 const tasksPerTurn = 25;
 
 /**
- * API calls that plan and apply bundles of task definitions for clients without access to the store; see docs/as-code.md.
+ * API calls that plan and apply bundles of task definitions for clients without access to the store; see docs/tasks/as-code.md.
  * @param now returns the store's time in epoch ms
  */
 export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {

@@ -87,7 +87,7 @@ it("documents every code", () => {
   const here = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
   const source = here("./explain-run.ts");
   const made = [...source.matchAll(/(?:reason\(|add\(|^ +\[)\s*"([a-z-]+)",/gm)].map(([, code]) => code as string);
-  const [, section = ""] = /## Reasons\n([\s\S]*?)\n## /.exec(here("../../../../docs/mcp.md")) ?? [];
+  const [, section = ""] = /## Reasons\n([\s\S]*?)\n## /.exec(here("../../../../docs/reference/mcp.md")) ?? [];
   const listed = [...section.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code as string);
   expect([...new Set([...made, "skipped", "cancelled"])].sort()).toEqual(listed.sort());
 });

@@ -39,7 +39,7 @@ interface Ready {
   secret: string | null;
 }
 
-/** Receives the requests of incoming webhooks, verifies them and enqueues their runs. See docs/hooks.md. */
+/** Receives the requests of incoming webhooks, verifies them and enqueues their runs. See docs/tasks/hooks.md. */
 export class IncomingHooks {
   readonly #options: IncomingHooksOptions;
   #cached: { untilMono: number; hooks: Promise<ReadonlyMap<string, Ready>> } | undefined;

@@ -1,7 +1,8 @@
 /**
  * Converts crontabs to tasks. This module is the importer's only entry point: it takes text, and returns task definitions, problems and
  * notes. A task behaves as cron does where Carillon can: two restricted day fields mean either of them, clock changes follow cron's rule,
- * the command gets the variables set above its line, and text after % becomes its standard input. docs/crontab.md lists the differences.
+ * the command gets the variables set above its line, and text after % becomes its standard input. docs/tasks/crontab.md lists the
+ * differences.
  */
 
 import { CarillonError } from "../../base/errors.ts";

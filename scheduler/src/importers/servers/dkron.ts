@@ -32,7 +32,7 @@ tags | carried | labels, without their counts |
 starts_at | carried | from |
 expires_at | carried | until |
 owner | lost | whom it belongs to |
-owner_email | lost | who is written to | See docs/alarms.md.
+owner_email | lost | who is written to | See docs/operate/alarms.md.
 metadata | lost | its own notes |
 processors | lost | what reads its output | A run logs its output.
 ephemeral | lost | it is removed after its first success |

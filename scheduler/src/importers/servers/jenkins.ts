@@ -18,7 +18,7 @@ keepDependencies | unused | |
 canRoam | unused | |
 builders | lost | its build steps | Give the task a command, or a worker a handler.
 definition | lost | its pipeline | Give the task a command, or a worker a handler.
-publishers | lost | what follows a build | See after, and docs/alarms.md.
+publishers | lost | what follows a build | See after, and docs/operate/alarms.md.
 scm | lost | the source that it checks out |
 buildWrappers | lost | its environment |
 assignedNode | lost | the machines that it runs on | Set labels.

@@ -47,8 +47,8 @@ min_cpu_cores | lost | what a worker must have | Set labels.
 min_memory_space | lost | what a worker must have | Set labels.
 min_disk_space | lost | what a worker must have | Set labels.
 max_worker_count | lost | the workers of one run |
-notify_user_ids | lost | who is written to | See docs/alarms.md.
-alarm_config | lost | who is written to | See docs/alarms.md.
+notify_user_ids | lost | who is written to | See docs/operate/alarms.md.
+alarm_config | lost | who is written to | See docs/operate/alarms.md.
 log_config | lost | how it logs |
 advanced_runtime_config | lost | |
 tag | lost | its label in the console |
@@ -122,7 +122,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
   tellFields(Object.fromEntries(byColumn), powerFields, source, findings);
   const runs = named("execute_type", runTypes);
   if (runs.startsWith("MAP"))
-    findings.lost(source, `its ${runs} over several workers`, "See docs/flow.md for parts of a run.");
+    findings.lost(source, `its ${runs} over several workers`, "See docs/tasks/flow.md for parts of a run.");
   const most = numberOf(column(row, "max_instance_num")) ?? 0;
   if (most > 1) findings.lost(source, `its ${most} runs at once`, "Set overlap: { allow: N }; the others wait then.");
   const isBroadcast = runs === "BROADCAST";

@@ -30,8 +30,8 @@ sequence | carried | command, of a single exec or script; else told |
 options | lost | the values that are asked for | Write them as slotPayload.
 nodefilters | lost | the machines that it runs on | Set labels.
 dispatch | lost | the machines that it runs on | See route: broadcast.
-notification | lost | who is told | See docs/alarms.md.
-notifyAvgDurationThreshold | lost | when a run is too long | See docs/alarms.md.
+notification | lost | who is told | See docs/operate/alarms.md.
+notifyAvgDurationThreshold | lost | when a run is too long | See docs/operate/alarms.md.
 maxMultipleExecutions | lost | how many runs at once | Set overlap: { allow: N }.
 orchestrator | lost | the order of machines |
 plugins | lost | |

@@ -1,4 +1,4 @@
-/** Sends the rows of the audit log to a receiver, in the order of the hash chain, each at least once. See docs/audit-stream.md. */
+/** Sends the rows of the audit log to a receiver, in the order of the hash chain, each at least once. See docs/access/audit-stream.md. */
 import type { AuditAbout, AuditStore } from "../../access/audit.ts";
 import type { ChainRow } from "../../access/audit-chain.ts";
 import { isoTime } from "../../api/run-json.ts";

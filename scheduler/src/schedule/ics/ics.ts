@@ -1,6 +1,6 @@
 /**
  * Reads holidays from an iCalendar file (RFC 5545): the days within a window on which its events take place. The code of the schedule kind
- * `rrule` computes recurrence rules. See docs/calendar-files.md.
+ * `rrule` computes recurrence rules. See docs/tasks/calendar-files.md.
  */
 import { CutOff, cutOffAfter } from "../../base/cut-off.ts";
 import { limits } from "../../base/limits.ts";

@@ -32,5 +32,5 @@ export function alarmPlaces(members: readonly Told[]): AlarmPlaces {
 export const alarmAdvice = {
   partly: "Give every process that may lead the same alarms: while one without leads, nothing is sent.",
   elsewhere: "Give the servers these alarms (--alarms FILE): workers and observers never look for them.",
-  nobody: "Give the servers a file of channels: --alarms FILE; see docs/alarms.md.",
+  nobody: "Give the servers a file of channels: --alarms FILE; see docs/operate/alarms.md.",
 } as const;

@@ -171,5 +171,5 @@ function pingSettings(options: PingGiven): PingSettings {
   return { url, everyMs: parseDuration(every, "alarms.ping.every", 1_000), allow };
 }
 
-const wrong = (path: string, what: string, hint = "See docs/alarms.md.") =>
+const wrong = (path: string, what: string, hint = "See docs/operate/alarms.md.") =>
   new CarillonError("OPTION_INVALID", what, { hint, path });

@@ -334,5 +334,5 @@ export function checkChannel(name: string, channel: object): void {
   if (zone !== undefined) within(`${where}.zone`, () => zoneName(zone));
 }
 
-const wrong = (path: string, what: string, hint = "See docs/channels.md.") =>
+const wrong = (path: string, what: string, hint = "See docs/operate/channels.md.") =>
   new CarillonError("OPTION_INVALID", `${path} ${what}`, { hint, path });

@@ -54,7 +54,7 @@ export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
 
 /**
  * Checks that no more processes at once believe that they hold a lock than the lock has permits, unless the service has lost acknowledged
- * data. docs/locks.md promises this, which is more than invariant 8 requires.
+ * data. docs/coordination/locks.md promises this, which is more than invariant 8 requires.
  */
 export const beliefsApart: LockChecker = {
   invariant: "8: no more believe that they have a lock than it has permits",

@@ -1,6 +1,6 @@
 /**
  * A node that this object keeps in existence: it creates the node at the start, after each deletion, and in each new session, with the
- * last data. The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md lists the states and events.
+ * last data. The semantics are those of Java Curator's PersistentNode; docs/coordination/zookeeper.md lists the states and events.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";

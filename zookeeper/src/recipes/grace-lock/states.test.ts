@@ -5,8 +5,8 @@ import { graceLockEvents, nextStep, situations, stateOf, stepText } from "./stat
 const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
 describe("the state table of the grace lock", () => {
-  it("is documented in docs/grace-lock.md, every state × every event", () => {
-    const page = readFileSync(new URL("../../../../docs/grace-lock.md", import.meta.url), "utf8");
+  it("is documented in docs/coordination/grace-lock.md, every state × every event", () => {
+    const page = readFileSync(new URL("../../../../docs/coordination/grace-lock.md", import.meta.url), "utf8");
     const table = [
       row(["event", ...situations]),
       `|${"---|".repeat(situations.length + 1)}`,

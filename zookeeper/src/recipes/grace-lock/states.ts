@@ -1,6 +1,6 @@
 /**
  * The state machine of the grace lock for one contender: every state and every event, including events that change nothing. A test
- * compares docs/grace-lock.md with this table.
+ * compares docs/coordination/grace-lock.md with this table.
  *
  * The lock has four states. `OWN` and `WAITING` are each split by whether a use is running in this process, because that decides what the
  * owner does when its node vanishes. In `RELEASED` and `CREATED` no use can run.
@@ -141,7 +141,7 @@ export function stateOf(situation: Situation): GraceLockState {
   return situation.split(" ")[0] as GraceLockState;
 }
 
-/** Formats a step for docs/grace-lock.md; a dash means that nothing changes. */
+/** Formats a step for docs/coordination/grace-lock.md; a dash means that nothing changes. */
 export function stepText(situation: Situation, event: GraceLockEvent): string {
   const { to, act } = nextStep(situation, event);
   if (act === "refuse") return "impossible";

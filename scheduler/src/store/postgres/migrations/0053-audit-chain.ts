@@ -1,7 +1,7 @@
 /**
- * The hash chain of the audit log (docs/audit.md). A deferred trigger gives each row its place and hash at the commit. It locks the row of
- * `audit_chain` until the commit is done, so the chain has the order of the commits, and only commits that write audit rows wait. The
- * trigger also chains rows that older code writes. Rows from before this migration have no place; the chain begins with their digest.
+ * The hash chain of the audit log (docs/access/audit.md). A deferred trigger gives each row its place and hash at the commit. It locks the
+ * row of `audit_chain` until the commit is done, so the chain has the order of the commits, and only commits that write audit rows wait.
+ * The trigger also chains rows that older code writes. Rows from before this migration have no place; the chain begins with their digest.
  */
 export const auditChain = (s: string) => `
 lock table ${s}.audit in share row exclusive mode;

@@ -1,6 +1,6 @@
 /**
- * A commit no longer waits for the chain of the audit log, see docs/audit.md: if another commit has locked the row of `audit_chain`, this
- * commit's rows get an empty hash. The next commit, the janitor or a check of the chain gives them their places and hashes.
+ * A commit no longer waits for the chain of the audit log, see docs/access/audit.md: if another commit has locked the row of `audit_chain`,
+ * this commit's rows get an empty hash. The next commit, the janitor or a check of the chain gives them their places and hashes.
  */
 export const auditSkips = (s: string) => `
 create function ${s}.chain_rows(chain ${s}.audit_chain, only_skipped boolean) returns void language plpgsql as $f$

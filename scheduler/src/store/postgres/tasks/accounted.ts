@@ -1,4 +1,4 @@
-/** Determines which nominal times of a task's schedule are covered by recorded slots or ranges. See docs/calendars.md. */
+/** Determines which nominal times of a task's schedule are covered by recorded slots or ranges. See docs/tasks/calendars.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
 import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";

@@ -57,7 +57,7 @@ export async function saveAll(
   );
   const live = present.filter((row) => row.deleted_ms === null);
   const { replacing, others } = await replacements(database, live, byName, change, by);
-  // A task that a bundle's files define keeps that definition, even if application code also defines the task: see docs/as-code.md.
+  // A task that a bundle's files define keeps that definition, even if application code also defines the task: see docs/tasks/as-code.md.
   const asIs = live.filter((row) => !replacing.has(row.name));
   const records: BroughtTask[] = await asRecords(tasks, asIs);
   const brought = new Set(present.filter((row) => row.is_brought).map(({ name }) => name));

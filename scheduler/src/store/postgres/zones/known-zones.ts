@@ -1,4 +1,4 @@
-/** The rules of time zones by which tasks are planned: see docs/time-zones.md and migration 61. */
+/** The rules of time zones by which tasks are planned: see docs/tasks/time-zones.md and migration 61. */
 import type { Change } from "../../../base/change.ts";
 import { isCarillonError } from "../../../base/errors.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";

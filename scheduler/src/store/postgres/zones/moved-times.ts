@@ -1,4 +1,4 @@
-/** Handles a task's slots when its zone gets other rules than those by which the task was planned: see docs/time-zones.md. */
+/** Handles a task's slots when its zone gets other rules than those by which the task was planned: see docs/tasks/time-zones.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { sortedJson } from "../../../base/json.ts";
 import { type ScheduleSpec, zoneNameOf } from "../../../schedule/schedule.ts";
