@@ -93,7 +93,10 @@ const dates = [...new Set([...saved.values()].map(({ date }) => date))].sort();
 const panels = there.filter(({ question, figure }) => drawn.has(`${question} ${figure}`)).map(panelOf);
 writeFileSync(
   picture,
-  barsAsSvg(panels, `Medians, ${dates.join(" and ")}, each question on one machine; docs/explain/benchmarks.md says how`),
+  barsAsSvg(
+    panels,
+    `Medians, ${dates.join(" and ")}, each question on one machine; docs/explain/benchmarks.md says how`,
+  ),
 );
 
 const text = readFileSync(page, "utf8");

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import {
   joinCluster,
   openPostgres,
-  openRedisWitness,
+  openRedisProvider,
   openZooKeeper,
   StoreClock,
   silentLog,
@@ -39,13 +39,13 @@ const none = new AbortController();
 setMaxListeners(0, none.signal); // Each member adds its own listener.
 let made = 0;
 
-type Witness = Awaited<ReturnType<typeof openRedisWitness>>;
+type MembershipProvider = Awaited<ReturnType<typeof openRedisProvider>>;
 type Membership = Awaited<ReturnType<typeof joinCluster>>;
-const nodes: { membership: Membership; witness: Witness }[] = [];
-const workers: { sessionId: number; witness: Witness }[] = [];
+const nodes: { membership: Membership; provider: MembershipProvider }[] = [];
+const workers: { sessionId: number; provider: MembershipProvider }[] = [];
 
-const openWitness = (): Promise<Witness> =>
-  (order.driver === "zookeeper" ? openZooKeeper : openRedisWitness)({
+const openProvider = (): Promise<MembershipProvider> =>
+  (order.driver === "zookeeper" ? openZooKeeper : openRedisProvider)({
     url: order.coordination,
     clusterId,
     sessionTimeoutMs,
@@ -65,11 +65,11 @@ const identity = (role: "node" | "worker") => ({
 });
 
 async function nodeJoins(): Promise<void> {
-  const witness = await openWitness();
-  const options = { store, witness, clock: systemClock, storeClock, beatMs, shownBeatMs: beatMs, log: silentLog };
+  const provider = await openProvider();
+  const options = { store, provider, clock: systemClock, storeClock, beatMs, shownBeatMs: beatMs, log: silentLog };
   const membership = await joinCluster({ ...options, identity: identity("node") });
-  nodes.push({ membership, witness });
-  await shown(witness);
+  nodes.push({ membership, provider });
+  await shown(provider);
 }
 
 /**
@@ -77,19 +77,19 @@ async function nodeJoins(): Promise<void> {
  * every 5 s; this worker sends a single heartbeat.
  */
 async function workerJoins(): Promise<void> {
-  const witness = await openWitness();
+  const provider = await openProvider();
   const who = identity("worker");
   const opened = await store.sessions.open(who, storeClock.now());
   if (!("sessionId" in opened)) throw new Error(`the name ${who.node} is taken`);
   const { sessionId } = opened;
-  witness.announce({ ...who, sessionId, groups: ["default"], labels: {}, capacity: 1 });
-  await shown(witness);
+  provider.announce({ ...who, sessionId, groups: ["default"], labels: {}, capacity: 1 });
+  await shown(provider);
   await store.sessions.beat(sessionId, storeClock.now(), { witnessed: true });
-  workers.push({ sessionId, witness });
+  workers.push({ sessionId, provider });
 }
 
-async function shown(witness: Witness): Promise<void> {
-  for (const began = performance.now(); witness.shownUntil() === 0; await pause(20))
+async function shown(provider: MembershipProvider): Promise<void> {
+  for (const began = performance.now(); provider.shownUntil() === 0; await pause(20))
     if (performance.now() - began > 60_000) throw new Error("a member is not shown");
 }
 
@@ -97,7 +97,7 @@ async function workerLeaves(): Promise<void> {
   const one = workers.pop();
   if (!one) throw new Error("no worker is left");
   await store.sessions.end(one.sessionId, null, storeClock.now(), "left");
-  await one.witness.leave();
+  await one.provider.leave();
 }
 
 /** Removes a node that does not lead, because a change of leaders is measured separately. */
@@ -111,7 +111,7 @@ async function nodeLeaves(): Promise<void> {
 const leads = () => nodes.filter(({ membership }) => membership.term() !== null);
 
 async function change({ change, times }: Extract<Asked, { times: number }>): Promise<void> {
-  if (change === "leader resigns") return leads()[0]?.witness.stepDown();
+  if (change === "leader resigns") return leads()[0]?.provider.stepDown();
   const does = {
     "node joins": nodeJoins,
     "node leaves": nodeLeaves,

@@ -4,7 +4,7 @@ const part = (path: string): string => new URL(`../dist/${path}.js`, import.meta
 export const { openZooKeeper } = (await import(
   part("coordination/zookeeper/zookeeper")
 )) as typeof import("../../scheduler/src/coordination/zookeeper/zookeeper.ts");
-export const { openRedisWitness } = (await import(
+export const { openRedisProvider } = (await import(
   part("coordination/redis/redis")
 )) as typeof import("../../scheduler/src/coordination/redis/redis.ts");
 export const { joinCluster } = (await import(

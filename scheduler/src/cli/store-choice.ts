@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { CarillonError } from "../base/errors.ts";
 import { silentLog } from "../base/log.ts";
-import { servicePlace } from "../cluster/witness.ts";
+import { servicePlace } from "../cluster/membership-provider.ts";
 import type { EmbeddedStore } from "../embedded/index.ts";
 import type { Carillon } from "../library/carillon.ts";
 import { type CarillonOptions, embeddedStore } from "../settings/settings.ts";

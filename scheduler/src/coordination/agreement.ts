@@ -3,8 +3,8 @@ import { type Clock, pause } from "../base/clock.ts";
 import { CarillonError, isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
 import { untilAnswered } from "../base/until-answered.ts";
 import type { Membership } from "../cluster/membership.ts";
+import { type MembershipProvider, servicePlace } from "../cluster/membership-provider.ts";
 import type { Member, SessionStore } from "../cluster/session-store.ts";
-import { servicePlace, type Witness } from "../cluster/witness.ts";
 import { clockTroubles, disagreements } from "../settings/agreement.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { watchBeats } from "./living.ts";
@@ -61,11 +61,11 @@ export async function joinPatiently(
  * no session yet.
  */
 async function agree(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
-  const { store, clock, storeClock, identity, witness, log } = options;
+  const { store, clock, storeClock, identity, provider, log } = options;
   for (;;) {
     try {
       const place = identity.settings?.coordination ?? null;
-      const mine = { serviceId: witness?.serviceId ?? storeAlone, place, at: options.serviceAt ?? null, sessionId };
+      const mine = { serviceId: provider?.serviceId ?? storeAlone, place, at: options.serviceAt ?? null, sessionId };
       await agreeOnCoordination(store.sessions, mine, { clock, storeClock, signal });
       return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
@@ -135,8 +135,8 @@ interface AgreeOptions {
 }
 
 /** @param url the service's URL; undefined if only the store is used */
-export function coordinationOf(url: string | undefined, witness: Witness | undefined): Coordination {
-  const serviceId = witness?.serviceId ?? storeAlone;
+export function coordinationOf(url: string | undefined, provider: MembershipProvider | undefined): Coordination {
+  const serviceId = provider?.serviceId ?? storeAlone;
   if (url === undefined) return { serviceId, place: null, at: null };
   return { serviceId, place: servicePlace(url), at: serviceAddress(url) };
 }

@@ -27,7 +27,7 @@ const keptOutBy = new Set<ErrorCode>([
  * that arrives first wins. The leader's heartbeats are also sent as signals: otherwise watchers would see them only at their
  * own next heartbeat, and notice the leader's death that much later. Leadership is vacant once the leader's session has ended.
  *
- * A coordination service (the witness), if there is one, lists sessions. The row of a listed session states this, and members
+ * A coordination service (the provider), if there is one, lists sessions. The row of a listed session states this, and members
  * then judge the session by the list: the first member in the service's queue ends sessions that are no longer listed. A
  * session that is no longer certain to be listed states in its next heartbeat that it relies on the store again, and continues.
  * So an outage of the service can cost only a leadership. To lead, a node must be first in the queue and reach the store. It
@@ -102,13 +102,13 @@ class StoreMembership implements Membership {
 
   #trustedUntil(mono: number): number {
     // The stand-in thread's heartbeats count too, because the other members see them as heartbeats of this session.
-    return Math.max(this.#trust.until(this.#options.witness, mono), this.#standIn.sureUntilMono());
+    return Math.max(this.#trust.until(this.#options.provider, mono), this.#standIn.sureUntilMono());
   }
 
   term(): number | null {
     if (this.#term === null || this.#handedOver !== null || this.#standIn.acts || !this.trusted()) return null;
-    const { witness, clock } = this.#options;
-    return !witness || (witness.ahead() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
+    const { provider, clock } = this.#options;
+    return !provider || (provider.ahead() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
   }
 
   refresh(): void {
@@ -134,8 +134,8 @@ class StoreMembership implements Membership {
 
   /** Resolves after the first successful heartbeat, so that callers never see a membership without one. */
   async begin(): Promise<void> {
-    const { witness } = this.#options;
-    witness?.onChange((what) => this.#onWitness(what));
+    const { provider } = this.#options;
+    provider?.onChange((what) => this.#onProviderChange(what));
     this.#options.storeClock.onHold(() => this.refresh());
     this.#standIn.onBack((stood) => this.#onBack(stood));
     this.#announce();
@@ -146,7 +146,7 @@ class StoreMembership implements Membership {
   async handOver(why: string): Promise<void> {
     this.#handedOver ??= why;
     this.#tellTerm();
-    const { witness, log } = this.#options;
+    const { provider, log } = this.#options;
     try {
       if (this.#term !== null) await this.#resign(this.#term, why);
     } catch (error) {
@@ -154,7 +154,7 @@ class StoreMembership implements Membership {
       log.debug({ error: messageOf(error) }, "leadership could not be handed over yet");
     }
     // The service is called after the store, so that the next node in the queue finds leadership vacant.
-    await witness?.stepDown();
+    await provider?.stepDown();
   }
 
   async #resign(term: number, why: string): Promise<void> {
@@ -171,7 +171,7 @@ class StoreMembership implements Membership {
     this.#cancelSilence();
     this.#cancelShown();
     this.#cancelAnswer();
-    const { store, storeClock, log, witness } = this.#options;
+    const { store, storeClock, log, provider } = this.#options;
     try {
       if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
@@ -185,15 +185,15 @@ class StoreMembership implements Membership {
     this.#trust.over(0);
     this.#tellTerm();
     // The service is called after the store, so that the next node in the queue finds leadership vacant.
-    await witness?.leave();
+    await provider?.leave();
   }
 
   /**
    * Handles an event of the service. Changes of the member list concern only the first in its queue; other events concern every process.
    */
-  #onWitness(what: "first" | "sure" | "members"): void {
+  #onProviderChange(what: "first" | "sure" | "members"): void {
     this.#tellTerm();
-    if (what !== "members" || this.#options.witness?.first()) this.refresh();
+    if (what !== "members" || this.#options.provider?.first()) this.refresh();
   }
 
   /**
@@ -207,10 +207,10 @@ class StoreMembership implements Membership {
   }
 
   #announce(): void {
-    const { witness, identity } = this.#options;
+    const { provider, identity } = this.#options;
     this.#standIn.tell({ sessionId: this.#sessionId });
     const { node, role, host, pid, version, groups = [], labels = {}, capacity = null } = identity;
-    witness?.announce({ sessionId: this.#sessionId, node, role, host, pid, version, groups, labels, capacity });
+    provider?.announce({ sessionId: this.#sessionId, node, role, host, pid, version, groups, labels, capacity });
   }
 
   async #run(): Promise<void> {
@@ -239,7 +239,7 @@ class StoreMembership implements Membership {
   }
 
   async #beat(): Promise<void> {
-    const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
+    const { store, clock, storeClock, beatMs, identity, provider } = this.#options;
     // Only the process or its stand-in thread sends heartbeats, never both, so that each result is judged with its own heartbeat.
     const stood = await this.#standIn.quiet();
     if (stood) this.#trust.stoodIn(stood.sureUntilMono);
@@ -249,8 +249,8 @@ class StoreMembership implements Membership {
     const looks = this.#term !== null && began - this.#lookedAt >= unservedLookMs;
     this.#trust.beating(backing, began);
     const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), {
-      witnessed: backing === "witness",
-      everyone: witness?.first() ?? false,
+      witnessed: backing === "provider",
+      everyone: provider?.first() ?? false,
       wallMs: clock.wall(),
       unserved: looks,
     });
@@ -285,23 +285,23 @@ class StoreMembership implements Membership {
    * Starts a timer that leaves the service's queue if the store is out of reach for too long, so that another node can lead.
    */
   #awaitSilence(): void {
-    const { witness, clock } = this.#options;
+    const { provider, clock } = this.#options;
     this.#cancelSilence();
-    if (!witness) return;
+    if (!provider) return;
     this.#cancelSilence = clock.after(this.#trust.heardUntil() - clock.monotonic(), () => {
       this.#tellTerm();
-      void witness.stepDown(); // never rejects; the next successful heartbeat enters the queue again
+      void provider.stepDown(); // never rejects; the next successful heartbeat enters the queue again
     });
   }
 
   /** Sends a heartbeat shortly before the service may no longer list the session, so that the session relies on the store in time. */
   #watchShown(): void {
-    const { witness, clock, identity } = this.#options;
+    const { provider, clock, identity } = this.#options;
     this.#cancelShown();
-    if (!witness || this.#trust.told !== "witness") return;
-    const leftMs = witness.shownUntil() - this.#leadMs() - clock.monotonic();
+    if (!provider || this.#trust.told !== "provider") return;
+    const leftMs = provider.shownUntil() - this.#leadMs() - clock.monotonic();
     this.#cancelShown = clock.after(Math.min(leftMs, identity.timeoutMs), () => {
-      if (this.#backing() === "witness") this.#watchShown();
+      if (this.#backing() === "provider") this.#watchShown();
       else this.refresh();
     });
   }
@@ -354,10 +354,10 @@ class StoreMembership implements Membership {
     );
   }
 
-  /** Returns `witness` if the service certainly lists the session for at least `#leadMs()` longer, otherwise `store`. */
+  /** Returns `provider` if the service certainly lists the session for at least `#leadMs()` longer, otherwise `store`. */
   #backing(): Backing {
-    const { witness, clock } = this.#options;
-    return witness?.sure() && witness.shownUntil() - this.#leadMs() > clock.monotonic() ? "witness" : "store";
+    const { provider, clock } = this.#options;
+    return provider?.sure() && provider.shownUntil() - this.#leadMs() > clock.monotonic() ? "provider" : "store";
   }
 
   /** Ends the sessions of members that have sent no heartbeat for their timeout, and those that the service no longer lists. */
@@ -386,9 +386,9 @@ class StoreMembership implements Membership {
    * misses no change. It first prompts each of these sessions to send a heartbeat, and does not end a session that sends it.
    */
   async #buryGone(pulse: Pulse): Promise<void> {
-    const { witness, log } = this.#options;
-    if (!witness?.first()) return this.#asked.clear();
-    const shown = witness.shown();
+    const { provider, log } = this.#options;
+    if (!provider?.first()) return this.#asked.clear();
+    const shown = provider.shown();
     if (!shown) return; // the list is still being read; `onChange` follows
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
@@ -396,26 +396,26 @@ class StoreMembership implements Membership {
     for (const sessionId of this.#asked.keys())
       if (!missing.some((member) => member.sessionId === sessionId)) this.#asked.delete(sessionId);
     if (missing.length === 0) return;
-    const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
-      log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
+    const gone = await provider.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
+      log.warn({ error: messageOf(error) }, `${provider.title} does not say who is gone`);
       return [] as number[]; // a failed query counts no member as gone; the next heartbeat queries again
     });
     for (const member of missing) {
       if (gone.includes(member.sessionId) && (await this.#isSilent(member)))
-        await this.#end(pulse, member, `not shown by ${witness.title} any more, seen by ${this.node}`);
+        await this.#end(pulse, member, `not shown by ${provider.title} any more, seen by ${this.node}`);
     }
   }
 
   /** Prompts the session once at each beat. @returns true if it sent no heartbeat within `answerMs` after the prompt */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
-    const { store, clock, log, witness } = this.#options;
+    const { store, clock, log, provider } = this.#options;
     const asked = this.#asked.get(sessionId);
     if (asked?.beat === beat) return clock.monotonic() - asked.sinceMono >= answerMs(timeoutMs);
     if (asked) {
       this.#asked.delete(sessionId);
       log.warn(
         { node, session: sessionId },
-        `${witness?.title} does not show a member whose beats reach the store; it is not taken for dead. Does another program write there?`,
+        `${provider?.title} does not show a member whose beats reach the store; it is not taken for dead. Does another program write there?`,
       );
       return false;
     }
@@ -437,17 +437,17 @@ class StoreMembership implements Membership {
 
   /** Takes a vacant term or, as the first in the queue, that of a leader that is not first; resigns if it may not lead. */
   async #stand({ leadership, led }: Pulse): Promise<void> {
-    const { store, storeClock, identity, log, witness } = this.#options;
+    const { store, storeClock, identity, log, provider } = this.#options;
     if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;
     const mine = leadership.sessionId === this.#sessionId;
     if (this.#handedOver !== null) {
       if (mine) await this.#resign(leadership.term, this.#handedOver);
       return;
     }
-    witness?.contend();
-    if (witness && !witness.ahead()) {
+    provider?.contend();
+    if (provider && !provider.ahead()) {
       this.#term = null;
-      if (mine) await store.sessions.resign(leadership.term, storeClock.now(), `not first in ${witness.title}'s line`);
+      if (mine) await store.sessions.resign(leadership.term, storeClock.now(), `not first in ${provider.title}'s line`);
       return;
     }
     if (mine) {
@@ -455,7 +455,7 @@ class StoreMembership implements Membership {
       return;
     }
     // A node that is only `ahead` takes no term from a leader: two nodes that are both `ahead` could otherwise depose each other.
-    if (led && !witness?.first()) return;
+    if (led && !provider?.first()) return;
     const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), led);
     if (term === null) {
       this.refresh();
@@ -492,8 +492,8 @@ class StoreMembership implements Membership {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
     // A process that the service lists sends heartbeats rarely, unless it leads: a leader needs the store's answers. It sends one at once
     // if the row does not say yet that the service lists the session (members then watch its heartbeats), or if trust was interrupted.
-    if (this.#backing() === "witness" && this.#term === null)
-      return this.#trust.told === "witness" && this.trusted() ? shownBeatMs : 0;
+    if (this.#backing() === "provider" && this.#term === null)
+      return this.#trust.told === "provider" && this.trusted() ? shownBeatMs : 0;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));
     return untilBeat(storeClock.now(), beatMs, placeOf(this.#sessionId, identity.role, nodes));
   }

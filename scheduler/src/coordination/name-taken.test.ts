@@ -16,7 +16,7 @@ it("waits for a service that cannot tell if a name's holder is alive, and finall
     storeClock: new StoreClock(clock),
     clock,
     identity: { node: "a" },
-    witness: {
+    provider: {
       gone: async () => {
         if (!canTell) throw new Error("the service is away");
         return [];
@@ -60,7 +60,7 @@ it("does not end a name's holder on the service's report alone: the holder is as
     storeClock: new StoreClock(clock),
     clock,
     identity: { node: "a" },
-    witness: { gone: async (ids: number[]) => ids },
+    provider: { gone: async (ids: number[]) => ids },
     log: silentLog,
   } as unknown as JoinOptions;
   const outcome = async () => {

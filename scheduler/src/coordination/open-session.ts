@@ -2,17 +2,17 @@ import { type Clock, pause } from "../base/clock.ts";
 import { CarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { ClockBack } from "../cluster/clock-votes.ts";
+import type { MembershipProvider } from "../cluster/membership-provider.ts";
 import { nameHolder } from "../cluster/name-holder.ts";
 import type { Member, SessionIdentity } from "../cluster/session-store.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
-import type { Witness } from "../cluster/witness.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 
 export interface JoinOptions {
   store: Store;
   /** The coordination service; undefined if only the store is used. */
-  witness?: Witness | undefined;
+  provider?: MembershipProvider | undefined;
   /** The service's address, as returned by `serviceAddress`. */
   serviceAt?: string | undefined;
   clock: Clock;
@@ -108,7 +108,7 @@ export async function isGone(
   unsure = (error: unknown) => cannotTell(options, member, error),
 ): Promise<boolean> {
   try {
-    return (await options.witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
+    return (await options.provider?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
   } catch (error) {
     unsure(error);
     return false;

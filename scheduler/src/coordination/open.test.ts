@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { recordingLog } from "../../test/support/store-stage.ts";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import type { MembershipProvider } from "../cluster/membership-provider.ts";
 import type { SessionStore } from "../cluster/session-store.ts";
-import type { Witness } from "../cluster/witness.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { openCoordination } from "./open.ts";
 
@@ -19,7 +19,7 @@ async function warnings(url: string): Promise<string[]> {
     log,
     signal: new AbortController().signal,
     failFast: true,
-    openWitness: async () => ({ serviceId: "s1" }) as Witness,
+    openProvider: async () => ({ serviceId: "s1" }) as MembershipProvider,
   });
   return lines.map(({ message }) => message);
 }

@@ -2,8 +2,12 @@ import { type Clock, pause } from "../base/clock.ts";
 import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import {
+  type MembershipProvider,
+  type MembershipProviderOptions,
+  servicePlace,
+} from "../cluster/membership-provider.ts";
 import type { SessionStore } from "../cluster/session-store.ts";
-import { servicePlace, type Witness, type WitnessOptions } from "../cluster/witness.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf, nameForNew } from "./agreement.ts";
 import { isOpenToAll, openAdvice } from "./service-address.ts";
@@ -33,7 +37,7 @@ export interface OpenOptions {
    */
   joins?: boolean;
   /** Replaces the driver that the URL's scheme selects; used by tests of a whole cluster. */
-  openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
+  openProvider?: (options: MembershipProviderOptions & { clock: Clock }) => Promise<MembershipProvider>;
 }
 
 const retryMs = 1_000;
@@ -41,7 +45,7 @@ const retryMs = 1_000;
 const timeoutsForLiving = 2;
 
 // Drivers are imported on first use, so that a cluster without a coordination service does not load them.
-const openRedis = async () => (await import("./redis/redis.ts")).openRedisWitness;
+const openRedis = async () => (await import("./redis/redis.ts")).openRedisProvider;
 const openZooKeeper = async () => (await import("./zookeeper/zookeeper.ts")).openZooKeeper;
 
 /**
@@ -54,7 +58,7 @@ export async function openCoordination(
   url: string | undefined,
   sessions: SessionStore,
   openOptions: OpenOptions,
-): Promise<Witness | undefined> {
+): Promise<MembershipProvider | undefined> {
   const { clock, log, signal, failFast, sessionTimeoutMs } = openOptions;
   const { clusterId } = await sessions.cluster();
   const say = (line: string) => log.warn({}, line);
@@ -64,22 +68,22 @@ export async function openCoordination(
     return nameForNew(sessions, coordinationOf(url, undefined), openOptions, clock.monotonic() < waitsUntilMono);
   };
   for (let told = false; ; told = true) {
-    let witness: Witness | undefined;
+    let provider: MembershipProvider | undefined;
     try {
       const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true, nameNew };
       if (url !== undefined) {
-        const open = openOptions.openWitness ?? (await (redis.test(url) ? openRedis() : openZooKeeper()));
-        witness = await open({ ...options, url });
+        const open = openOptions.openProvider ?? (await (redis.test(url) ? openRedis() : openZooKeeper()));
+        provider = await open({ ...options, url });
       }
-      await agreeOnCoordination(sessions, coordinationOf(url, witness), openOptions);
+      await agreeOnCoordination(sessions, coordinationOf(url, provider), openOptions);
       if (url !== undefined && isOpenToAll(url))
         log.warn(
           { advice: openAdvice },
           `${servicePlace(url)} asks for no password: whoever reaches it can have healthy processes taken for dead`,
         );
-      return witness;
+      return provider;
     } catch (error) {
-      await witness?.leave();
+      await provider?.leave();
       if (!isCarillonError(error, "COORDINATION_UNREACHABLE") || failFast || signal.aborted) throw error;
       if (!told) log.warn({ error: error.message }, "the coordination service is away; going on trying");
       await pause(clock, retryMs, signal);

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LockPlace } from "../cluster/locks.ts";
-import type { Witness } from "../cluster/witness.ts";
+import type { MembershipProvider } from "../cluster/membership-provider.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
@@ -17,13 +17,13 @@ export interface ServiceOptions {
   readonly storeClock: StoreClock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  readonly openWitness?: OpenOptions["openWitness"];
+  readonly openProvider?: OpenOptions["openProvider"];
 }
 
 /** The coordination service of one process. It is opened when the process joins the cluster or first uses a lock. */
 export class CoordinationService {
   readonly #options: ServiceOptions;
-  #witness: Promise<Witness | undefined> | undefined;
+  #provider: Promise<MembershipProvider | undefined> | undefined;
   #locked = false;
   #joined = false;
 
@@ -38,23 +38,23 @@ export class CoordinationService {
   }
 
   /** Opens the service for a process that becomes a member. @throws COORDINATION_…, STORE_… */
-  async join(store: Store): Promise<Witness | undefined> {
+  async join(store: Store): Promise<MembershipProvider | undefined> {
     this.#joined = true;
-    const witness = await this.#open(store, true);
+    const provider = await this.#open(store, true);
     // The service may have been opened for locks before; since then the cluster may have changed to another service.
     if (this.#locked) {
-      await agreeOnCoordination(store.sessions, coordinationOf(this.#options.url, witness), this.#options);
+      await agreeOnCoordination(store.sessions, coordinationOf(this.#options.url, provider), this.#options);
     }
-    return witness;
+    return provider;
   }
 
   /** Opens the locks for users: in the service if there is one, otherwise in the store. @throws STORE_…, COORDINATION_… */
   async locks(store: Store): Promise<LockPlace> {
     const { sessionTimeoutMs: timeoutMs, clock, storeClock, log } = this.#options;
     this.#locked = true;
-    const witness = await this.#open(store, false);
+    const provider = await this.#open(store, false);
     const { lockEra: era } = await store.sessions.cluster();
-    if (witness) return witness.locks({ era, nextBase: () => store.locks.nextBase() });
+    if (provider) return provider.locks({ era, nextBase: () => store.locks.nextBase() });
     const { StoreLocks } = await import("./store/locks.ts");
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
@@ -72,20 +72,20 @@ export class CoordinationService {
   }
 
   async leave(): Promise<void> {
-    const opened = this.#witness;
+    const opened = this.#provider;
     // Cleared before the first await, so that later callers open a new connection.
-    this.#witness = undefined;
-    const [witness] = await Promise.allSettled([opened]);
-    if (witness.status === "fulfilled") await witness.value?.leave();
+    this.#provider = undefined;
+    const [provider] = await Promise.allSettled([opened]);
+    if (provider.status === "fulfilled") await provider.value?.leave();
   }
 
-  #open(store: Store, joins: boolean): Promise<Witness | undefined> {
-    this.#witness ??= openCoordination(this.#options.url, store.sessions, { ...this.#options, joins }).catch(
+  #open(store: Store, joins: boolean): Promise<MembershipProvider | undefined> {
+    this.#provider ??= openCoordination(this.#options.url, store.sessions, { ...this.#options, joins }).catch(
       (error) => {
-        this.#witness = undefined;
+        this.#provider = undefined;
         throw error;
       },
     );
-    return this.#witness;
+    return this.#provider;
   }
 }

@@ -7,10 +7,10 @@ const windowMs = 1_000;
 function shown() {
   const trust = new Trust(windowMs);
   const word = { since: 0, until: 5_000 };
-  const witness = { shownUntil: () => word.until, shownSince: () => word.since };
-  trust.beating("witness", 10);
-  trust.beaten("witness", 10);
-  return { trust, word, until: (mono: number) => trust.until(witness, mono) };
+  const provider = { shownUntil: () => word.until, shownSince: () => word.since };
+  trust.beating("provider", 10);
+  trust.beaten("provider", 10);
+  return { trust, word, until: (mono: number) => trust.until(provider, mono) };
 }
 
 it("follows the coordination provider while its presence has no gap", () => {
@@ -25,11 +25,11 @@ it("ends at a gap, whatever the provider shows later, until a heartbeat begun af
   expect(until(4_000)).toBe(5_000);
   Object.assign(word, { since: 7_000, until: 12_000 });
   expect([until(7_000), until(7_500)]).toEqual([5_000, 5_000]);
-  trust.beating("witness", 6_990);
-  trust.beaten("witness", 6_990);
+  trust.beating("provider", 6_990);
+  trust.beaten("provider", 6_990);
   expect(until(7_600)).toBe(5_000);
-  trust.beating("witness", 7_100);
-  trust.beaten("witness", 7_100);
+  trust.beating("provider", 7_100);
+  trust.beaten("provider", 7_100);
   expect(until(7_700)).toBe(12_000);
 });
 
@@ -46,9 +46,9 @@ it("follows the store while a heartbeat that names the coordination provider is 
   trust.beaten("store", 2_000);
   Object.assign(word, { since: 2_500, until: 7_500 });
   expect(until(2_550)).toBe(3_000);
-  trust.beating("witness", 2_600);
+  trust.beating("provider", 2_600);
   expect(until(2_650)).toBe(3_000);
-  trust.beaten("witness", 2_600);
+  trust.beaten("provider", 2_600);
   expect(until(2_700)).toBe(7_500);
 });
 
@@ -66,8 +66,8 @@ it("follows the stand-in thread until a heartbeat names another source; both if 
   const answered = shown();
   answered.trust.stoodIn(3_000);
   expect(answered.until(2_100)).toBe(3_000);
-  answered.trust.beating("witness", 2_200);
-  answered.trust.beaten("witness", 2_200);
+  answered.trust.beating("provider", 2_200);
+  answered.trust.beaten("provider", 2_200);
   expect(answered.until(2_300)).toBe(5_000);
   const unanswered = shown();
   unanswered.trust.stoodIn(0);

@@ -1,15 +1,15 @@
-import type { Witness } from "../cluster/witness.ts";
+import type { MembershipProvider } from "../cluster/membership-provider.ts";
 
 /**
  * Computes the time until which no other process can have declared this process dead, by this machine's monotonic clock. Other processes
  * judge a session by the backing that its row in the store names. With `store`, the session is dead if its heartbeat counter has not
- * changed for the timeout; with `witness`, if a coordination service no longer lists it. While a change of the backing is in progress, or
+ * changed for the timeout; with `provider`, if a coordination service no longer lists it. While a change of the backing is in progress, or
  * the answer to the change was lost, other processes may read either value, so both conditions must hold.
  *
  * If the service did not list the session for some time, for example because the process was paused for longer than its timeout, the
  * session may have been ended in that time. That the service lists it again then proves nothing, until a heartbeat finds the session alive.
  */
-export type Backing = "store" | "witness";
+export type Backing = "store" | "provider";
 
 /** Time in ms between the moment when this process stops relying on its session and the earliest moment when another process may act. */
 export const marginMs = 500;
@@ -34,16 +34,16 @@ export class Trust {
     this.#windowMs = windowMs;
   }
 
-  until(witness: Pick<Witness, "shownUntil" | "shownSince"> | undefined, mono: number): number {
-    if (this.#backing === "store" || !witness) return this.#storeUntil;
-    const until = this.#isShown(witness) ? witness.shownUntil() : Math.min(this.#shownUntil, mono);
+  until(provider: Pick<MembershipProvider, "shownUntil" | "shownSince"> | undefined, mono: number): number {
+    if (this.#backing === "store" || !provider) return this.#storeUntil;
+    const until = this.#isShown(provider) ? provider.shownUntil() : Math.min(this.#shownUntil, mono);
     this.#shownUntil = until;
-    return this.#backing === "witness" ? until : Math.min(until, this.#storeUntil);
+    return this.#backing === "provider" ? until : Math.min(until, this.#storeUntil);
   }
 
   /** True if the service has listed the session without interruption since a heartbeat last found it alive. */
-  #isShown(witness: Pick<Witness, "shownUntil" | "shownSince">): boolean {
-    return witness.shownUntil() > 0 && witness.shownSince() <= this.#aliveAt;
+  #isShown(provider: Pick<MembershipProvider, "shownUntil" | "shownSince">): boolean {
+    return provider.shownUntil() > 0 && provider.shownSince() <= this.#aliveAt;
   }
 
   /** The backing that the session's row names; "either" if the row may name the store or the service. */
@@ -59,7 +59,7 @@ export class Trust {
   beating(backing: Backing, beganMono: number): void {
     if (backing === this.#backing) return;
     // If this heartbeat is executed and its answer is lost, other processes count the session's timeout from this heartbeat.
-    if (this.#backing === "witness") this.#storeUntil = beganMono + this.#windowMs;
+    if (this.#backing === "provider") this.#storeUntil = beganMono + this.#windowMs;
     // If this heartbeat is executed, the store finds the session alive after `beganMono`; from then on, other processes go by whether the
     // service lists the session.
     else if (this.#backing === "store") this.#aliveAt = beganMono;

@@ -7,17 +7,17 @@ import type { Signal } from "../cluster/signal-store.ts";
 import type { Definitions } from "../store/definitions.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
+import { CatchUpPlanner } from "./catch-up-planner.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Janitor } from "./janitor.ts";
-import { Lookout } from "./lookout.ts";
+import { OperationRunner } from "./operation-runner.ts";
 import { Pauses } from "./pauses.ts";
 import { Planner } from "./planner.ts";
 import { Reaper } from "./reaper.ts";
-import { Rescuer } from "./rescuer.ts";
 import { Router } from "./router.ts";
 import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { StatisticsKeeper } from "./statistics-keeper.ts";
-import { Steward } from "./steward.ts";
+import { UnclaimableRuns } from "./unclaimable-runs.ts";
 import { ZoneKeeper } from "./zone-keeper.ts";
 
 export interface EngineOptions {
@@ -46,10 +46,10 @@ export class Engine {
   readonly #clock: Clock;
   readonly #graceMs: number;
   readonly #planner: Planner;
-  readonly #rescuer: Rescuer;
+  readonly #catchUpPlanner: CatchUpPlanner;
   readonly #pauses: Pauses;
   readonly #schedules: ScheduleKeeper;
-  readonly #steward: Steward;
+  readonly #operationRunner: OperationRunner;
   readonly #dispatcher: Dispatcher;
   readonly #router: Router;
   readonly #services: { stop(): Promise<void> }[];
@@ -61,33 +61,33 @@ export class Engine {
     this.#clock = options.clock;
     this.#graceMs = options.rescueGraceMs;
     const planner = new Planner({ onAccepted: () => undefined, ...options });
-    const rescuer = new Rescuer({ ...options, planner, aheadMs: rescueAheadMs });
+    const catchUpPlanner = new CatchUpPlanner({ ...options, planner, aheadMs: rescueAheadMs });
     const dispatcher = new Dispatcher({ ...options, graceMs: options.rescueGraceMs });
     const reaper = new Reaper(options);
     const router = new Router({ ...options, graceMs: options.rescueGraceMs });
     const janitor = new Janitor(options);
     const pauses = new Pauses(options);
-    const steward = new Steward(options);
-    const lookout = new Lookout(options);
+    const operationRunner = new OperationRunner(options);
+    const unclaimableRuns = new UnclaimableRuns(options);
     const zones = new ZoneKeeper(options);
     const schedules = new ScheduleKeeper(options);
     const statistics = new StatisticsKeeper(options);
     this.#planner = planner;
     this.#dispatcher = dispatcher;
     this.#router = router;
-    this.#rescuer = rescuer;
+    this.#catchUpPlanner = catchUpPlanner;
     this.#pauses = pauses;
-    this.#steward = steward;
+    this.#operationRunner = operationRunner;
     this.#schedules = schedules;
     this.#services = [
       planner,
-      rescuer,
+      catchUpPlanner,
       dispatcher,
       router,
       reaper,
       janitor,
       pauses,
-      steward,
+      operationRunner,
       zones,
       schedules,
       statistics,
@@ -96,7 +96,7 @@ export class Engine {
       // Heartbeats continue after the engine has stopped. A timer set then would keep the process alive until the next slot.
       if (this.#stopped) return;
       planner.onPulse(pulse);
-      rescuer.onPulse(pulse);
+      catchUpPlanner.onPulse(pulse);
       dispatcher.onPulse(pulse);
       router.onPulse(pulse);
       reaper.onPulse(pulse);
@@ -105,8 +105,8 @@ export class Engine {
       schedules.onPulse();
       statistics.onPulse();
       pauses.onPulse(pulse);
-      steward.onPulse(pulse);
-      lookout.onPulse(pulse);
+      operationRunner.onPulse(pulse);
+      unclaimableRuns.onPulse(pulse);
     });
     options.membership.onLeadership((term) => {
       if (term === null) return;
@@ -122,7 +122,7 @@ export class Engine {
     if (signal.kind === "beat") this.#membership.heard(signal.sessionId, signal.beat);
     if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
     if (this.#stopped) return;
-    if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
+    if (signal.kind === "operations" || signal.kind === "resync") void this.#operationRunner.run();
     if (signal.kind === "failing") this.#pauses.onFailing(signal.taskId);
     if (signal.kind === "resync") {
       this.#pauses.onFailing(null);
@@ -139,11 +139,11 @@ export class Engine {
     }
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
-      // A new slot may be due before the next heartbeat reports it, so the rescuer runs once the leader has had time to plan it. The delay
+      // A new slot may be due before the next heartbeat reports it, so the catch-up planner runs once the leader has had time to plan it. The delay
       // counts from the first signal, because signals may arrive at shorter intervals than the delay.
       this.#cancelCheck ??= this.#clock.after(this.#graceMs, () => {
         this.#cancelCheck = undefined;
-        if (this.#membership.term() === null) void this.#rescuer.run();
+        if (this.#membership.term() === null) void this.#catchUpPlanner.run();
         else this.#membership.refresh();
       });
     }

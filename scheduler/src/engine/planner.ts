@@ -115,7 +115,7 @@ export class Planner {
         steps.open = true;
         break;
       }
-      // After the due plans were read, the planner or the rescuer has set this task aside.
+      // After the due plans were read, the planner or the catch-up planner has set this task aside.
       if (this.#unread.has(plan)) {
         steps.unread++;
         continue;

@@ -251,7 +251,9 @@ describe("a table of fields", () => {
   it("is refused with an unknown fate", () => expect(() => fieldTable("a | gone | b |")).toThrow(/no fate/));
 
   it("is on docs/reference/importing-fields.md (npm run build; node scripts/import-fields.mjs), and tested above", () => {
-    expect(readFileSync(new URL("../../../docs/reference/importing-fields.md", import.meta.url), "utf8")).toBe(fieldsPage());
+    expect(readFileSync(new URL("../../../docs/reference/importing-fields.md", import.meta.url), "utf8")).toBe(
+      fieldsPage(),
+    );
     expect(cases.map(([, table]) => table)).toEqual(expect.arrayContaining([...fieldTables.values()]));
   });
 });

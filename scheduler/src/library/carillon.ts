@@ -9,8 +9,8 @@ import { stopOnSignals } from "../base/stop-on-signals.ts";
 import { untilAnswered } from "../base/until-answered.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "../cluster/locks.ts";
 import type { Membership } from "../cluster/membership.ts";
+import type { MembershipProvider } from "../cluster/membership-provider.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
-import type { Witness } from "../cluster/witness.ts";
 import { joinPatiently } from "../coordination/agreement.ts";
 import { type GraceOptions, Locks } from "../coordination/locks.ts";
 import { checkCoordination } from "../coordination/open.ts";
@@ -132,8 +132,8 @@ export class Carillon {
     this.#measuring = new Measuring(metrics ? this.#clock : null, (listener) => this.onRun(listener));
     const shared = { clock: this.#clock, log: this.#log, failFast };
     const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
-    const [{ coordination: url }, { openWitness, callersClock: clock }] = [options, surroundings];
-    this.#service = new CoordinationService({ ...shared, url, sessionTimeoutMs, storeClock, signal, openWitness });
+    const [{ coordination: url }, { openProvider, callersClock: clock }] = [options, surroundings];
+    this.#service = new CoordinationService({ ...shared, url, sessionTimeoutMs, storeClock, signal, openProvider });
     const open = async () => this.#service.locks((await this.open()).store);
     this.#locks = new Locks({ ...shared, open, rest: () => this.#service.rest(), drainMs, owner });
     const place = async () => {
@@ -370,9 +370,9 @@ export class Carillon {
     await this.#defined.checkSlotPayloads();
     // Imported only if this process listens, because loading the HTTP server slows down the start.
     const server = settings.listen === null ? undefined : await import("../http/server.ts");
-    const witness = await this.#untilAnswered(() => this.#service.join(store));
+    const provider = await this.#untilAnswered(() => this.#service.join(store));
     const standIn = openStandIn(standInOf(settings, url, this.#clock, this.#log));
-    const membership = await this.#join(store, witness, standIn).catch((error) => closedFor(standIn, error));
+    const membership = await this.#join(store, provider, standIn).catch((error) => closedFor(standIn, error));
     const started: Started = { membership, standIn, listening: new AbortController() };
     this.#started = started;
     const basics = { store, membership, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
@@ -433,14 +433,14 @@ export class Carillon {
     return this.settings.groups ?? this.#defined.groups;
   }
 
-  #join(store: Store, witness: Witness | undefined, standIn: StandIn): Promise<Membership> {
+  #join(store: Store, provider: MembershipProvider | undefined, standIn: StandIn): Promise<Membership> {
     const { settings } = this;
     const release = this.#defined.size > 0 ? this.#defined.release(settings.release) : null;
     const rename = () => {
       if (settings.name === null) this.#node = madeName();
       return settings.name === null;
     };
-    const parts = { store, witness, standIn, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
+    const parts = { store, provider, standIn, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
     const optionsOf = () => {
       const identity = identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release);
       return memberOptions({ ...parts, serviceAt: this.#service.at, identity }, settings);

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { version } from "../base/version.ts";
+import { servicePlace } from "../cluster/membership-provider.ts";
 import type { SessionIdentity } from "../cluster/session-store.ts";
-import { servicePlace } from "../cluster/witness.ts";
 import type { Release } from "../task/release.ts";
 import type { Settings } from "./settings.ts";
 

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { type Random, systemRandom } from "../base/random.ts";
-import type { Witness, WitnessOptions } from "../cluster/witness.ts";
+import type { MembershipProvider, MembershipProviderOptions } from "../cluster/membership-provider.ts";
 import type { Handler } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Settings } from "./settings.ts";
@@ -19,7 +19,7 @@ export interface Surroundings {
   /** Options for opening the store (store/postgres.ts) that replace the defaults: the system's time, and the library pg. */
   postgres: object;
   /** Opens a replacement for the coordination service that the URL names. */
-  openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
+  openProvider?: (options: MembershipProviderOptions & { clock: Clock }) => Promise<MembershipProvider>;
   /** Returns a handler to call instead of the task's own handler; undefined to call the task's own handler. */
   handlerFor?: (task: string) => Handler | undefined;
   /** Called when the number of runs that wait for other runs of their batch changes. @param more the change of this number */

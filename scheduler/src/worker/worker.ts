@@ -10,24 +10,23 @@ import type { ClaimedRun, ClaimRequest, LocalClaims, Settlement, Verdict } from 
 import type { RunFlow } from "../run/flow.ts";
 import type { Handler } from "../run/handler.ts";
 import type { LogLine } from "../run/run-record.ts";
-import { Blockage } from "./blockage.ts";
-import { Book } from "./book.ts";
 import { backlogRuns, claimsPerStatement, guardMs, heldMax, ignoredAbortMs, vainMs } from "./bounds.ts";
+import { ClaimSync } from "./claim-sync.ts";
+import { AddressedRuns } from "./claiming/addressed-runs.ts";
 import { ClaimWindow } from "./claiming/claim-window.ts";
-import { EndedMeanwhile } from "./claiming/ended-meanwhile.ts";
+import { Fairness } from "./claiming/fairness.ts";
 import { HandOn } from "./claiming/hand-on.ts";
-import { Offers } from "./claiming/offers.ts";
-import { OwnGroup } from "./claiming/own-group.ts";
+import { LocalClaimer } from "./claiming/local-claims.ts";
 import { Pace } from "./claiming/pace.ts";
-import { Turns } from "./claiming/turns.ts";
+import { RecentlySettled } from "./claiming/recently-settled.ts";
 import { Drain } from "./drain.ts";
+import { EventLoopLag } from "./event-loop-lag.ts";
 import { Idle } from "./idle.ts";
-import { Notices } from "./notices.ts";
 import type { WorkerOptions } from "./options.ts";
-import { Outbox } from "./outbox.ts";
 import { ignoredAbort, sessionLost, shutsDown, tookTooLong } from "./reasons.ts";
 import { Recalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
+import { RunEvents } from "./run-events.ts";
 import { call } from "./running/call.ts";
 import { DueQueue } from "./running/due-queue.ts";
 import { DueTimer } from "./running/due-timer.ts";
@@ -36,6 +35,7 @@ import { LogBuffer } from "./running/log-buffer.ts";
 import { cancelled, failed, settlementOf, succeeded } from "./running/verdict.ts";
 import { WaitingRuns, waitingOf } from "./running/waiting-runs.ts";
 import { stopWork } from "./stop.ts";
+import { VerdictBatcher } from "./verdict-batcher.ts";
 
 export type { WorkerOptions } from "./options.ts";
 
@@ -48,29 +48,29 @@ export class Worker implements RunHost {
   readonly flow: RunFlow | undefined;
   readonly secrets: HandedSecrets | undefined;
   readonly #options: WorkerOptions;
-  readonly #outbox: Outbox;
+  readonly #verdicts: VerdictBatcher;
   readonly #reporter: Reporter;
   readonly #logs: LogBuffer;
-  readonly #notices: Notices;
-  readonly #offers: Offers;
+  readonly #runEvents: RunEvents;
+  readonly #localClaimer: LocalClaimer;
   readonly #recalls: Recalls;
-  readonly #book: Book;
+  readonly #sync: ClaimSync;
   /** The claims, keyed by fence: a run may be claimed here again while the handler of its earlier claim is still stopping. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new WaitingRuns();
-  readonly #ended = new EndedMeanwhile();
+  readonly #ended = new RecentlySettled();
   readonly #except = new Set<number>();
   readonly #overdue = new DueQueue();
   readonly #pace: Pace;
   readonly #window: ClaimWindow;
-  readonly #own = new OwnGroup();
-  readonly #turns: Turns;
+  readonly #own = new AddressedRuns();
+  readonly #fairness: Fairness;
   readonly #handOn: HandOn;
   #running = 0;
   #startsOverdue = false;
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
-  readonly #blockage: Blockage;
+  readonly #eventLoopLag: EventLoopLag;
   readonly #standIn: StandIn;
   readonly #drain: Drain;
   #stopping = false;
@@ -92,11 +92,11 @@ export class Worker implements RunHost {
     this.#dueTimer = new DueTimer(options.clock);
     this.#idle = new Idle(options.clock, this.#held);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
-    this.#notices = new Notices(options.listeners, () => this.now(), options.log, options.onStart);
-    this.#blockage = new Blockage(options.clock, options.log);
+    this.#runEvents = new RunEvents(options.listeners, () => this.now(), options.log, options.onStart);
+    this.#eventLoopLag = new EventLoopLag(options.clock, options.log);
     const own = { ...options, now: () => this.now(), sessionId: () => options.membership.sessionId };
     this.#reporter = new Reporter(own);
-    this.#outbox = new Outbox({ ...own, acknowledged: (items, refused) => this.#acknowledged(items, refused) });
+    this.#verdicts = new VerdictBatcher({ ...own, acknowledged: (done, refused) => this.#acknowledged(done, refused) });
     this.#pace = new Pace(options.concurrency);
     this.#window = new ClaimWindow({ ...options, room: () => this.#room(), claim: () => this.#fetch() });
     this.#recalls = new Recalls({
@@ -107,7 +107,7 @@ export class Worker implements RunHost {
       release: (run) => this.#do(run, "report released"),
       report: (runs) => this.#reporter.report(runs),
     });
-    this.#book = new Book({
+    this.#sync = new ClaimSync({
       ...own,
       held: this.#held,
       take: (ask) => this.#takeFrom(ask),
@@ -126,21 +126,21 @@ export class Worker implements RunHost {
       request: (limit: number) => this.#request(limit),
       take: <Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>) => this.#takeFrom(ask),
       nudge: (dueMs: number) => this.nudge(dueMs),
-      lost: () => this.#book.doubt(),
+      lost: () => this.#sync.doubt(),
     };
     const queued = { ...own, overdue: this.#overdue, pace: this.#pace };
-    this.#turns = new Turns({ ...queued, ...host });
+    this.#fairness = new Fairness({ ...queued, ...host });
     this.#handOn = new HandOn({
       ...queued,
-      full: () => this.#running >= options.concurrency && !this.#book.moving && options.membership.trusted(),
+      full: () => this.#running >= options.concurrency && !this.#sync.moving && options.membership.trusted(),
       giveBack: (run) => this.#do(run, run.on("give back")),
     });
-    this.#offers = new Offers(host);
+    this.#localClaimer = new LocalClaimer(host);
     this.#standIn = options.standIn ?? noStandIn;
     this.#standIn.onBack(({ returnsBefore }) => this.#givenBack(returnsBefore));
     options.storeClock.onStep(() => this.#armDue());
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
-    options.membership.onRejoin((lost, session) => void this.#book.read(lost, session));
+    options.membership.onRejoin((lost, session) => void this.#sync.read(lost, session));
     this.#fetch();
     this.#guard();
   }
@@ -173,13 +173,13 @@ export class Worker implements RunHost {
 
   /** Sends a request that enqueues runs from this process; the runs that are due at once may take this worker's free slots. */
   enqueuing<Answer>(send: (local: LocalClaims) => Promise<Answer>): Promise<Answer> {
-    return this.#offers.during(send);
+    return this.#localClaimer.during(send);
   }
 
   /** Handles a heartbeat's reply, which makes up for lost signals and lost due times. */
   #onPulse({ nextReadyMs, nextMineMs, draining = false }: Pulse): void {
     this.#drain.pulse(draining, this.#stopping);
-    if (this.#book.pulse()) this.#fetch();
+    if (this.#sync.pulse()) this.#fetch();
     if (nextMineMs != null) this.#addressed(nextMineMs);
     if (nextReadyMs === null) return;
     if (this.#except.size === 0 || this.clock.monotonic() - this.#fetchedAt >= vainMs) this.nudge(nextReadyMs);
@@ -203,7 +203,7 @@ export class Worker implements RunHost {
   /** Stops claiming, gives back waiting runs except those about to start, and waits for the running ones: see `stopWork`. */
   async stop(graceMs: number, closingMs: number): Promise<void> {
     this.#stopping = true;
-    this.#outbox.hurry();
+    this.#verdicts.hurry();
     this.#fetchTimer.close();
     this.#window.close();
     this.#handOn.close();
@@ -211,11 +211,11 @@ export class Worker implements RunHost {
       {
         ...this.#options,
         idle: this.#idle,
-        claiming: Promise.all([this.#fetching, this.#turns.stop(), this.#offers.settled()]),
+        claiming: Promise.all([this.#fetching, this.#fairness.stop(), this.#localClaimer.settled()]),
         giveBack: (sparedMs) => this.#giveBack(sparedMs),
         abort: (run) => this.#do(run, run.on("timeout"), shutsDown()),
         giveUp: (run) => this.#threw(run, ignoredAbort()),
-        flushed: () => this.#outbox.empty().then(() => this.#logs.flush()),
+        flushed: () => this.#verdicts.empty().then(() => this.#logs.flush()),
         held: this.#held,
       },
       graceMs,
@@ -241,7 +241,7 @@ export class Worker implements RunHost {
 
   /** Makes a claim. Only one claim is under way at a time; a call during a claim leads to another claim after it. */
   #fetch(): void {
-    if (this.#stopping || (this.#drain.on && !this.#book.inDoubt)) return;
+    if (this.#stopping || (this.#drain.on && !this.#sync.inDoubt)) return;
     this.#fetchTimer.clear();
     if (this.#fetching) {
       this.#fetchAgain = true;
@@ -256,12 +256,12 @@ export class Worker implements RunHost {
       let waitMs: number;
       try {
         const { sessionId } = this.#options.membership;
-        if (this.#book.inDoubt) await this.#book.read(sessionId, sessionId);
+        if (this.#sync.inDoubt) await this.#sync.read(sessionId, sessionId);
         waitMs = await this.#fetchOnce();
       } catch (error) {
         this.#options.log.debug({ error: messageOf(error) }, "claiming failed; trying again");
         // The store may have carried out the claim whose reply was lost.
-        this.#book.doubt();
+        this.#sync.doubt();
         waitMs = guardMs;
       }
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
@@ -276,13 +276,13 @@ export class Worker implements RunHost {
     const { claims, membership } = this.#options;
     const room = this.#room();
     this.#behind = true;
-    if (room <= 0) this.#turns.claimed(true);
+    if (room <= 0) this.#fairness.claimed(true);
     if (room <= 0 || !membership.trusted()) return guardMs;
     this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
     const { runs, nextDue } = await this.#takeFrom(() => claims.claim(this.#request(limit)));
     this.#window.took(runs.length, this.clock.monotonic() - this.#fetchedAt);
-    this.#turns.claimed(runs.length >= limit);
+    this.#fairness.claimed(runs.length >= limit);
     this.#behind = runs.length >= limit;
     if (this.#behind) return this.#room() > 0 ? 0 : guardMs;
     return this.#window.afterMs(runs.length, await nextDue());
@@ -293,7 +293,7 @@ export class Worker implements RunHost {
     const nowMs = this.now();
     const untilMs = this.#window.untilMs(nowMs);
     const groupIds = this.#own.before(this.#options.groupIds, sessionId, this.clock.monotonic());
-    const free = Math.max(0, this.#options.concurrency - this.#held.size + this.#outbox.refused);
+    const free = Math.max(0, this.#options.concurrency - this.#held.size + this.#verdicts.refused);
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
@@ -321,14 +321,14 @@ export class Worker implements RunHost {
     const { membership } = this.#options;
     const waits = this.#behind || this.#overdue.size > 0;
     return (
-      !waits && !this.#stopping && !this.#drain.on && !this.#book.inDoubt && !this.#book.moving && membership.trusted()
+      !waits && !this.#stopping && !this.#drain.on && !this.#sync.inDoubt && !this.#sync.moving && membership.trusted()
     );
   }
 
   /** Returns how many more runs it may claim: as many as can start in the claim-ahead time, at most `heldMax`, less those it holds. */
   #room(): number {
     const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
-    return Math.min(heldMax, startable) - this.#held.size + this.#outbox.refused;
+    return Math.min(heldMax, startable) - this.#held.size + this.#verdicts.refused;
   }
 
   #take(claim: ClaimedRun): void {
@@ -360,7 +360,7 @@ export class Worker implements RunHost {
 
   #startOverdue(): void {
     const { concurrency, membership } = this.#options;
-    if (this.#book.moving || this.#stopped) return;
+    if (this.#sync.moving || this.#stopped) return;
     this.#standIn.look();
     // While this is true, a run that ends at once frees its slot for the next run of this loop, not in a later turn of the event loop.
     this.#startsOverdue = true;
@@ -389,7 +389,7 @@ export class Worker implements RunHost {
     this.#running++;
     if (timeoutMs !== null)
       run.cancelTimeout = this.clock.after(timeoutMs, () => this.#do(run, run.on("timeout"), tookTooLong(timeoutMs)));
-    this.#notices.tell(run);
+    this.#runEvents.tell(run);
     call(this.#options.handlerOf(run.known.definition) as Handler, run, this.#returned, this.#threw);
   }
 
@@ -408,7 +408,7 @@ export class Worker implements RunHost {
     if (this.#pace.took(mono - run.startedMono)) this.#fetch();
     this.#send(run, verdict, mono);
     if (this.#overdue.size === 0) return;
-    this.#turns.ended();
+    this.#fairness.ended();
     if (this.#startsOverdue) return;
     this.#startsOverdue = true;
     queueMicrotask(this.#startNext);
@@ -421,8 +421,8 @@ export class Worker implements RunHost {
   #send(run: HeldRun, said: Verdict, mono = this.clock.monotonic()): void {
     if (this.#stopped) return;
     const verdict = this.#hidden(said);
-    this.#outbox.add(settlementOf(run, verdict, this.#options.storeClock.at(mono)));
-    if (verdict.kind !== "released") this.#notices.tell(run, verdict);
+    this.#verdicts.add(settlementOf(run, verdict, this.#options.storeClock.at(mono)));
+    if (verdict.kind !== "released") this.#runEvents.tell(run, verdict);
     this.#idle.look();
   }
 
@@ -470,15 +470,15 @@ export class Worker implements RunHost {
       const { membership } = this.#options;
       // The timer is set again first, so that it fires next if a handler started below blocks the event loop.
       this.#guard();
-      this.#blockage.look(this.#held.values());
+      this.#eventLoopLag.look(this.#held.values());
       if (membership.doubtMs() > 0) {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
         // The session is alive, so runs that were dropped while it was in doubt are still its claims, and no signal reports them.
-        if (this.#book.inDoubt) this.#fetch();
+        if (this.#sync.inDoubt) this.#fetch();
         this.#startOverdue();
         this.#handOn.giveUp();
-        if (this.#running > 0 && !this.#book.moving)
+        if (this.#running > 0 && !this.#sync.moving)
           void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
         void this.#recalls.retry();
       }
@@ -492,7 +492,7 @@ export class Worker implements RunHost {
     const graceMs = run.reported ? run.known.definition.graceMs : 0;
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
     // If the session turns out to be alive, the store still has the claim that is dropped here, so the claims must be read again.
-    if (run.state === "waiting") this.#book.doubt();
+    if (run.state === "waiting") this.#sync.doubt();
     this.#do(run, run.on("session lost"), sessionLost("this process's session is in doubt; another may have the run"));
   }
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ProviderMember, type ProviderStage, providerDrivers, shownAs } from "../support/provider-stage.ts";
 import { until } from "../support/store-stage.ts";
-import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 
 /** The session timeout in ms: long enough that no session expires by mistake on a busy machine, and that few heartbeats are counted. */
 const sessionTimeoutMs = 20_000;
@@ -15,9 +15,9 @@ const ownMost = 14;
 const uncertain = nodes / 4;
 
 // bench/herd.ts measures the same with 200 nodes and 5,000 workers.
-describe.each(witnessDrivers)("many nodes at once on $title", (driver) => {
-  let stage: WitnessStage;
-  const all: WitnessMember[] = [];
+describe.each(providerDrivers)("many nodes at once on $title", (driver) => {
+  let stage: ProviderStage;
+  const all: ProviderMember[] = [];
   let sessions = 0;
   beforeAll(async () => {
     stage = await driver.open();
@@ -29,20 +29,20 @@ describe.each(witnessDrivers)("many nodes at once on $title", (driver) => {
   const join = async (role: "node" | "worker") => {
     const member = await stage.make({ sessionTimeoutMs });
     const sessionId = ++sessions;
-    member.witness.announce(shownAs(sessionId, { role }));
-    await until("it is shown", () => member.witness.shownUntil() > performance.now());
-    if (role === "node") member.witness.contend();
+    member.provider.announce(shownAs(sessionId, { role }));
+    await until("it is shown", () => member.provider.shownUntil() > performance.now());
+    if (role === "node") member.provider.contend();
     return Object.assign(member, { sessionId });
   };
 
   it("no node queries the service when a node joins or leaves: only the first in line is notified", async () => {
     for (let node = 0; node < nodes; node++) all.push(await join("node"));
-    let first: WitnessMember | undefined;
+    let first: ProviderMember | undefined;
     await until("one is first and follows", () => {
-      first = all.find(({ witness }) => witness.first());
-      return first?.witness.shown()?.size === nodes;
+      first = all.find(({ provider }) => provider.first());
+      return first?.provider.shown()?.size === nodes;
     });
-    const seen = () => first?.witness.shown() as ReadonlySet<number>;
+    const seen = () => first?.provider.shown() as ReadonlySet<number>;
     const before = await stage.requests();
     const began = performance.now();
     for (let time = 0; time < times; time++) {

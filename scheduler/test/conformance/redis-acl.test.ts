@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
 import { RedisLocks } from "../../src/coordination/redis/lock.ts";
-import { openRedisWitness } from "../../src/coordination/redis/redis.ts";
+import { openRedisProvider } from "../../src/coordination/redis/redis.ts";
+import { shownAs } from "../support/provider-stage.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
-import { shownAs } from "../support/witness-stage.ts";
 
 const page = readFileSync(new URL("../../../docs/coordination/redis.md", import.meta.url), "utf8");
 /** The ACL rules in the page's example, without the user's name and password. */
@@ -28,13 +28,13 @@ async function begin(rights: readonly string[], args: readonly string[] = []): P
 
 const at = (rest: string, scheme = "redis") => `${scheme}://limited:secret@127.0.0.1:${server.port}${rest}`;
 
-async function witness(url: string) {
+async function provider(url: string) {
   const log: string[] = [];
   const signal = new AbortController().signal;
   const options = { url, clusterId: "a", sessionTimeoutMs: 1_500, log: (line: string) => void log.push(line), signal };
-  const opened = await openRedisWitness({ ...options, failFast: true });
+  const opened = await openRedisProvider({ ...options, failFast: true });
   closing.push(() => opened.leave());
-  return { witness: opened, log };
+  return { provider: opened, log };
 }
 
 async function locks(url: string) {
@@ -70,18 +70,18 @@ describe("a Redis user with the documented rights", () => {
   it("coordinates and uses locks, also in another database", async () => {
     await begin([...rules, select]);
     const url = at("/1");
-    const [a, b] = [await witness(url), await witness(url)];
+    const [a, b] = [await provider(url), await provider(url)];
     for (const [index, one] of [a, b].entries()) {
-      one.witness.announce(shownAs(index + 1));
-      one.witness.contend();
+      one.provider.announce(shownAs(index + 1));
+      one.provider.contend();
     }
-    await until("one is first", () => a.witness.first() || b.witness.first());
-    const [first, second] = a.witness.first() ? [a, b] : [b, a];
-    await until("both are shown", () => first.witness.shown()?.size === 2);
-    expect(await first.witness.gone([1, 2, 3])).toEqual([3]);
-    expect(await first.witness.described(2)).toMatchObject({ node: "node-2" });
-    await first.witness.stepDown();
-    await until("the other is first", () => second.witness.first());
+    await until("one is first", () => a.provider.first() || b.provider.first());
+    const [first, second] = a.provider.first() ? [a, b] : [b, a];
+    await until("both are shown", () => first.provider.shown()?.size === 2);
+    expect(await first.provider.gone([1, 2, 3])).toEqual([3]);
+    expect(await first.provider.described(2)).toMatchObject({ node: "node-2" });
+    await first.provider.stepDown();
+    await until("the other is first", () => second.provider.first());
     expect([...a.log, ...b.log]).toEqual([]);
     await usesLocks(url);
   });
@@ -91,15 +91,15 @@ describe("a Redis user with the documented rights", () => {
     await server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
     await until("it is up", async () => String(await server.ask("CLUSTER", "INFO")).includes("cluster_state:ok"));
     const url = at("", "redis+cluster");
-    const a = await witness(url);
-    a.witness.announce(shownAs(1));
-    await until("it is shown", () => a.witness.shownUntil() > 0);
+    const a = await provider(url);
+    a.provider.announce(shownAs(1));
+    await until("it is shown", () => a.provider.shownUntil() > 0);
     await usesLocks(url);
   });
 
   it.each(["carillon2", "carillon:x", "carillon:locks"])("has no access to keys with the prefix %s", async (prefix) => {
     await begin(rules);
-    await expect(witness(at(`?prefix=${prefix}`))).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
+    await expect(provider(at(`?prefix=${prefix}`))).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
     await expect(locks(at(`?prefix=${prefix}`))).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
     const raw = new Redis(server.port, "127.0.0.1", {
       username: "limited",

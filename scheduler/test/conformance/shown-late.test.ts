@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Witness } from "../../src/cluster/witness.ts";
+import type { MembershipProvider } from "../../src/cluster/membership-provider.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
 import { StoreClock } from "../../src/store/store-clock.ts";
 import { postgres } from "../support/servers.ts";
@@ -9,9 +9,12 @@ import { openStage, until } from "../support/store-stage.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
 /** A coordination provider whose answers the test sets. */
-class ToldWitness
+class ToldProvider
   implements
-    Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave" | "stepDown">
+    Pick<
+      MembershipProvider,
+      "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave" | "stepDown"
+    >
 {
   readonly title = "a service";
   readonly serviceId = "one";
@@ -36,7 +39,7 @@ class ToldWitness
 }
 
 /** A provider that reports the session as alive from its second query on, like a service that answers during the first heartbeat. */
-class LateWitness extends ToldWitness {
+class LateProvider extends ToldProvider {
   #looks = 0;
   override shownUntil(): number {
     return this.#looks++ === 0 ? 0 : Number.POSITIVE_INFINITY;
@@ -52,7 +55,7 @@ it("reports to the store at once that the coordination provider lists it, if tha
     clock: systemClock,
     storeClock: new StoreClock(systemClock),
     log: silentLog,
-    witness: new LateWitness() as unknown as Witness,
+    provider: new LateProvider() as unknown as MembershipProvider,
     identity: { node: "late", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
     // Heartbeats are rarer than usual: the store must learn before the next heartbeat that the service reports the session as alive.
     // Otherwise other nodes would take a session with a short timeout for dead.
@@ -81,13 +84,13 @@ it("does not accept being listed again after a gap as proof of life, but queries
     beats++;
     return held.then(() => sessions.beat(...given));
   };
-  const witness = new ToldWitness();
+  const provider = new ToldProvider();
   const membership = await joinCluster({
     clock: systemClock,
     storeClock: new StoreClock(systemClock),
     log: silentLog,
     store: { ...stage.store, sessions: { ...sessions, beat } },
-    witness: witness as unknown as Witness,
+    provider: provider as unknown as MembershipProvider,
     identity: { node: "gap", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
     beatMs: 30_000,
     shownBeatMs: 50_000,
@@ -109,7 +112,7 @@ it("does not accept being listed again after a gap as proof of life, but queries
     release = resolve;
   });
   await stage.store.sessions.end(sessionId, null, Date.now(), "not shown any more");
-  witness.since = systemClock.monotonic();
+  provider.since = systemClock.monotonic();
   expect(membership.trusted()).toBe(false);
   const before = beats;
   membership.refresh();
@@ -126,9 +129,9 @@ it("queries the store before an unrenewed confirmation of the provider expires, 
   const stage = await openStage(postgres());
   const { sessions } = stage.store;
   const clock = new VirtualClock(stage.nowMs);
-  const witness = new ToldWitness(clock);
+  const provider = new ToldProvider(clock);
   // From now on, the service answers nothing and sends no message.
-  witness.until = clock.monotonic() + 6_000;
+  provider.until = clock.monotonic() + 6_000;
   const told: { witnessed: boolean | undefined; atMono: number }[] = [];
   const underWay = new Set<Promise<unknown>>();
   const beat: typeof sessions.beat = (...given) => {
@@ -142,7 +145,7 @@ it("queries the store before an unrenewed confirmation of the provider expires, 
     clock,
     storeClock: new StoreClock(clock),
     log: silentLog,
-    witness: witness as unknown as Witness,
+    provider: provider as unknown as MembershipProvider,
     identity: { node: "silent", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 8_000 },
     beatMs: 3_000,
     shownBeatMs: 60_000,
@@ -161,7 +164,7 @@ it("queries the store before an unrenewed confirmation of the provider expires, 
     await settled();
     return told.at(-1)?.witnessed === true;
   });
-  const { until: endsMono } = witness;
+  const { until: endsMono } = provider;
   const doubts: number[] = [];
   while (clock.monotonic() < endsMono + 1_000) {
     clock.advance(25);

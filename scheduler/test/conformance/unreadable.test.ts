@@ -94,7 +94,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await tower.start();
     await until("it fires", () => fired.length >= 25);
 
-    // The planner and the rescuer have retried these tasks many times, but may look up the zone only once for each task. The start may
+    // The planner and the catch-up planner have retried these tasks many times, but may look up the zone only once for each task. The start may
     // look it up once more.
     expect([many, many + 1]).toContain(lookups);
     const looked = lookups;

@@ -106,7 +106,7 @@ const zookeeper: LockDriver = {
       async join({ timeoutMs = lockTimeoutMs, drainMs } = {}) {
         const line = await zooKeeperLineBefore(address);
         const { clock } = line;
-        const witness = await openZooKeeper({
+        const provider = await openZooKeeper({
           url: `zookeeper://${line.at}/suite`,
           clusterId: "a",
           sessionTimeoutMs: timeoutMs,
@@ -114,7 +114,7 @@ const zookeeper: LockDriver = {
           signal: new AbortController().signal,
           clock,
         });
-        const place = await witness.locks({ era: 0, nextBase: async () => ++bases });
+        const place = await provider.locks({ era: 0, nextBase: async () => ++bases });
         const { locks, lines } = locksOn(place, clock, drainMs);
         return {
           locks,
@@ -124,7 +124,7 @@ const zookeeper: LockDriver = {
             line.faults.heal();
             line.faults.resume();
             await locks.close();
-            await witness.leave();
+            await provider.leave();
             await line.close();
           },
         };

@@ -74,7 +74,9 @@ const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\
  */
 export const oneWordInProse: Rule = (files) =>
   files
-    .filter(({ path }) => /^(?:README|CHANGELOG|docs\/(?!explain\/glossary|(?:zh\/)?guide\/from-).*)(?:\.md)$/.test(path))
+    .filter(({ path }) =>
+      /^(?:README|CHANGELOG|docs\/(?!explain\/glossary|(?:zh\/)?guide\/from-).*)(?:\.md)$/.test(path),
+    )
     .flatMap((file) => {
       const text = file.text.replace(named, (name) => " ".repeat(name.length));
       return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));

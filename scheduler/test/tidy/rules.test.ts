@@ -19,7 +19,8 @@ import { noStopwatches } from "./stopwatches.ts";
 
 const rooms = {
   "docs/explain/architecture.md": "```rooms\nbase  errors\ntask\nrun slots\nstore\nengine\nlibrary\n```\n",
-  "docs/coordination/zookeeper.md": "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
+  "docs/coordination/zookeeper.md":
+    "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
 };
 const inRooms = (houses: House[]): House[] => houses.map((files) => ({ ...files, ...rooms }));
 const numbered = (folder: string, count: number): House =>

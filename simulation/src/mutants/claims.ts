@@ -24,7 +24,7 @@ export const claimMutants: readonly Mutant[] = [
     // The simulation's workers would report each verdict only once. Here they report it twice; the store records a second verdict as late,
     // without any effect, if the code is correct.
     also: {
-      file: "worker/outbox.ts",
+      file: "worker/verdict-batcher.ts",
       find: "this.#waiting.push(settlement);",
       put: "this.#waiting.push(settlement, settlement);",
     },

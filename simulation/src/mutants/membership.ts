@@ -43,7 +43,7 @@ export const membershipMutants: readonly Mutant[] = [
   {
     name: "shown again is alive again",
     file: "coordination/trust.ts",
-    find: "witness.shownSince() <= this.#aliveAt",
+    find: "provider.shownSince() <= this.#aliveAt",
     put: "true",
     breaks: "12",
     play: "shown",
@@ -51,7 +51,7 @@ export const membershipMutants: readonly Mutant[] = [
   {
     name: "the service's word ends before anyone asks the store",
     file: "coordination/membership.ts",
-    find: 'if (!witness || this.#trust.told !== "witness") return;',
+    find: 'if (!provider || this.#trust.told !== "provider") return;',
     put: "return;",
     breaks: "12",
     play: "coordination",
@@ -59,8 +59,8 @@ export const membershipMutants: readonly Mutant[] = [
   {
     name: "nobody stands for election",
     file: "coordination/membership.ts",
-    find: "if (led && !witness?.first()) return;",
-    put: "if (led || !witness?.first()) return;",
+    find: "if (led && !provider?.first()) return;",
+    put: "if (led || !provider?.first()) return;",
     breaks: "16",
   },
   {

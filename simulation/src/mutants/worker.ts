@@ -33,7 +33,7 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a claim's lost reply is a failure",
     file: "worker/worker.ts",
-    find: "this.#book.doubt();\n        waitMs = guardMs;",
+    find: "this.#sync.doubt();\n        waitMs = guardMs;",
     put: "waitMs = guardMs;",
     breaks: "16",
   },
@@ -77,14 +77,14 @@ export const workerMutants: readonly Mutant[] = [
   },
   {
     name: "a verdict is thrown away",
-    file: "worker/outbox.ts",
+    file: "worker/verdict-batcher.ts",
     find: "await this.#settle(this.#waiting.splice(0, settlementsPerStatement));",
     put: "if (this.#waiting.splice(0, settlementsPerStatement).length > 1) continue;",
     breaks: "16",
   },
   {
     name: "what was taken back goes on",
-    file: "worker/book.ts",
+    file: "worker/claim-sync.ts",
     find: 'if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);',
     put: "",
     breaks: "12",
@@ -99,7 +99,7 @@ export const workerMutants: readonly Mutant[] = [
   },
   {
     name: "a claim whose reply was lost is looked for once",
-    file: "worker/book.ts",
+    file: "worker/claim-sync.ts",
     find: "later === null || --later.left > 0",
     put: "true",
     breaks: "16",

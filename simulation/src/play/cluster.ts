@@ -198,7 +198,7 @@ export class Cluster {
         standby: sort === "behind",
         driver: lineDriver({ machine, network, server, doors: this.doors, note: (line) => universe.note(line) }),
       },
-      openWitness: (options) => coordination.open(machine, options),
+      openProvider: (options) => coordination.open(machine, options),
       // Tasks are defined at run time by the process that saves them; the code has only the handlers.
       around: async (store) => {
         const { tasks, history, operations } = store;

@@ -132,7 +132,11 @@ function picture({ sampler, beganMs, faults, steady }: Soaked, trends: Map<strin
     ]),
   ];
   const marks = faults.map(({ atMs }) => (atMs - beganMs) / 60_000);
-  return linesAsSvg(panels, marks, `${faults.length} faults (dotted); slopes by Theil and Sen; docs/contributing/soak.md says how`);
+  return linesAsSvg(
+    panels,
+    marks,
+    `${faults.length} faults (dotted); slopes by Theil and Sen; docs/contributing/soak.md says how`,
+  );
 }
 
 function keyOf(name: string): string {

@@ -1,7 +1,11 @@
 import type { Clock } from "../../../scheduler/src/base/clock.ts";
 import { CarillonError } from "../../../scheduler/src/base/errors.ts";
 import type { LockPlace } from "../../../scheduler/src/cluster/locks.ts";
-import type { Shown, Witness, WitnessOptions } from "../../../scheduler/src/cluster/witness.ts";
+import type {
+  MembershipProvider,
+  MembershipProviderOptions,
+  Shown,
+} from "../../../scheduler/src/cluster/membership-provider.ts";
 import type { Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
 
@@ -38,11 +42,11 @@ export class SimulatedCoordination {
     this.network = network;
   }
 
-  async open(machine: Machine, options: WitnessOptions & { clock: Clock }): Promise<Witness> {
-    const witness = new SimulatedWitness(this, machine, options, ++this.#clients);
-    if (!(await witness.begin()))
+  async open(machine: Machine, options: MembershipProviderOptions & { clock: Clock }): Promise<MembershipProvider> {
+    const provider = new SimulatedProvider(this, machine, options, ++this.#clients);
+    if (!(await provider.begin()))
       throw new CarillonError("COORDINATION_UNREACHABLE", "the simulated service does not answer");
-    return witness;
+    return provider;
   }
 
   down(wiped: boolean): void {
@@ -105,7 +109,7 @@ const renewalsPerTtl = 3;
 /** Safety margin in ms, because clocks run at different speeds and renewals are not sent at exact thirds of the TTL. */
 const marginMs = 500;
 
-class SimulatedWitness implements Witness {
+class SimulatedProvider implements MembershipProvider {
   readonly title = "the simulated service";
   readonly serviceId = "simulated";
   readonly #service: SimulatedCoordination;
@@ -128,7 +132,7 @@ class SimulatedWitness implements Witness {
   #told = { first: false, sure: false };
   #cancel = (): void => undefined;
 
-  constructor(service: SimulatedCoordination, machine: Machine, options: WitnessOptions, client: number) {
+  constructor(service: SimulatedCoordination, machine: Machine, options: MembershipProviderOptions, client: number) {
     this.#service = service;
     this.#machine = machine;
     this.#client = client;

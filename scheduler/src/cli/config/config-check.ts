@@ -4,7 +4,7 @@ import { systemClock } from "../../base/clock.ts";
 import { withoutCredentials } from "../../base/credentials.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
-import { servicePlace } from "../../cluster/witness.ts";
+import { servicePlace } from "../../cluster/membership-provider.ts";
 import { checkCoordination } from "../../coordination/open.ts";
 import { checkEventAddresses } from "../../executors/http/event-poster.ts";
 import { httpCaller } from "../../executors/http/handler.ts";

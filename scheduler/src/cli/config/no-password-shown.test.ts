@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { client } from "../../api/client.ts";
-import { servicePlace } from "../../cluster/witness.ts";
+import { servicePlace } from "../../cluster/membership-provider.ts";
 import { lookAtCoordination } from "../../coordination/open.ts";
 import { parseRedisUrl } from "../../coordination/redis/address.ts";
 import { serviceAddress } from "../../coordination/service-address.ts";

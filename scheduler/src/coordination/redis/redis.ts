@@ -3,13 +3,13 @@ import { type Clock, Sleeper, systemClock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Random } from "../../base/random.ts";
 import type { LockNeeds, LockPlace } from "../../cluster/locks.ts";
-import type { Shown, Witness, WitnessOptions } from "../../cluster/witness.ts";
+import type { MembershipProvider, MembershipProviderOptions, Shown } from "../../cluster/membership-provider.ts";
 import { RedisConnection } from "./connection.ts";
 import { RedisLocks } from "./lock.ts";
 import { RedisMembers } from "./members.ts";
 import { droppedContender, droppedSession, RedisRegistry, type Renewal } from "./registry.ts";
 
-export interface RedisWitnessOptions extends WitnessOptions {
+export interface RedisProviderOptions extends MembershipProviderOptions {
   /** True: rejects if Redis is unreachable, instead of retrying; default false. */
   readonly failFast?: boolean;
   readonly clock?: Clock;
@@ -34,7 +34,7 @@ const droppedMost = 100;
  * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with
  * `failFast`, or if the signal aborted; and the errors of `nameNew`
  */
-export async function openRedisWitness(options: RedisWitnessOptions): Promise<Witness> {
+export async function openRedisProvider(options: RedisProviderOptions): Promise<MembershipProvider> {
   const { clock = systemClock, clusterId, sessionTimeoutMs } = options;
   let registry: RedisRegistry | undefined;
   const connection = await RedisConnection.open({
@@ -46,18 +46,18 @@ export async function openRedisWitness(options: RedisWitnessOptions): Promise<Wi
     },
   });
   if (!registry) throw new Error("a connection was opened without its probe");
-  return new RedisWitness(connection, registry, clock, options);
+  return new RedisProvider(connection, registry, clock, options);
 }
 
 type Change = "first" | "sure" | "members";
 
-class RedisWitness implements Witness {
+class RedisProvider implements MembershipProvider {
   readonly title = "Redis";
   readonly serviceId: string;
   readonly #connection: RedisConnection;
   readonly #registry: RedisRegistry;
   readonly #clock: Clock;
-  readonly #options: RedisWitnessOptions;
+  readonly #options: RedisProviderOptions;
   readonly #members: RedisMembers;
   readonly #listeners: ((what: Change) => void)[] = [];
   readonly #left = new AbortController();
@@ -79,7 +79,7 @@ class RedisWitness implements Witness {
   #readMembers = false;
   #behind = -1;
 
-  constructor(connection: RedisConnection, registry: RedisRegistry, clock: Clock, options: RedisWitnessOptions) {
+  constructor(connection: RedisConnection, registry: RedisRegistry, clock: Clock, options: RedisProviderOptions) {
     this.#connection = connection;
     this.#registry = registry;
     this.serviceId = registry.serviceId;

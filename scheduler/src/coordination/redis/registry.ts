@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import type { Shown } from "../../cluster/witness.ts";
+import type { Shown } from "../../cluster/membership-provider.ts";
 import { RedisConnection, redisScript } from "./connection.ts";
 
 /**

@@ -13,7 +13,7 @@ import type { Clock } from "../../base/clock.ts";
 import { pause } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { LockNeeds, LockPlace } from "../../cluster/locks.ts";
-import type { Shown, Witness, WitnessOptions } from "../../cluster/witness.ts";
+import type { MembershipProvider, MembershipProviderOptions, Shown } from "../../cluster/membership-provider.ts";
 import { ZooKeeperLocks } from "./locks.ts";
 import { ZooKeeperMembers } from "./members.ts";
 import { ClusterPath, members } from "./path.ts";
@@ -25,7 +25,9 @@ type Told = (what: "first" | "sure" | "members") => void;
  * Connects and claims the path.
  * @throws COORDINATION_UNREACHABLE, _REFUSED, _FOREIGN, _UNSUPPORTED, OPTION_INVALID; errors of `nameNew`
  */
-export async function openZooKeeper(options: WitnessOptions & { clock: Clock }): Promise<Witness> {
+export async function openZooKeeper(
+  options: MembershipProviderOptions & { clock: Clock },
+): Promise<MembershipProvider> {
   const path = new ClusterPath(options.url, options.clusterId);
   let zk: ZooKeeper | undefined;
   try {
@@ -37,7 +39,7 @@ export async function openZooKeeper(options: WitnessOptions & { clock: Clock }):
       log: options.log,
     });
     const serviceId = await path.claim(zk, options.nameNew);
-    return new ZooKeeperWitness(zk, options, path, serviceId);
+    return new ZooKeeperProvider(zk, options, path, serviceId);
   } catch (error) {
     await zk?.close();
     throw path.translated(error);
@@ -62,11 +64,11 @@ export async function lookAtZooKeeper(url: string): Promise<{ clusterId: string;
   }
 }
 
-class ZooKeeperWitness implements Witness {
+class ZooKeeperProvider implements MembershipProvider {
   readonly title = "ZooKeeper";
   readonly serviceId: string;
   readonly #zk: ZooKeeper;
-  readonly #options: WitnessOptions & { clock: Clock };
+  readonly #options: MembershipProviderOptions & { clock: Clock };
   readonly #path: ClusterPath;
   readonly #left = new AbortController();
   readonly #listeners: Told[] = [];
@@ -80,7 +82,12 @@ class ZooKeeperWitness implements Witness {
   #members: ZooKeeperMembers | undefined;
   #latch: LeaderLatch | undefined;
 
-  constructor(zk: ZooKeeper, options: WitnessOptions & { clock: Clock }, path: ClusterPath, serviceId: string) {
+  constructor(
+    zk: ZooKeeper,
+    options: MembershipProviderOptions & { clock: Clock },
+    path: ClusterPath,
+    serviceId: string,
+  ) {
     this.#zk = zk;
     this.#options = options;
     this.#path = path;

@@ -25,7 +25,7 @@ import {
 import type { FlowCalls, Refuse } from "./flow-calls.ts";
 import type { InexactItems } from "./inexact-parts.ts";
 import type { Attached, Holding } from "./sessions.ts";
-import type { Settling } from "./settling.ts";
+import type { VerdictBatches } from "./verdict-batches.ts";
 import { settlementOf, verdictOf } from "./verdicts.ts";
 
 export interface ListeningOptions {
@@ -34,7 +34,7 @@ export interface ListeningOptions {
   storeClock: StoreClock;
   random: Random;
   flow: FlowCalls;
-  settling: Settling;
+  verdictBatches: VerdictBatches;
   onStart?: OnStart;
 }
 
@@ -285,7 +285,7 @@ export class Listening {
     }
     if (settlements.length > 0) {
       for (const { fence } of settlements) session.drop(fence);
-      const late = await this.#options.settling.add(settlements);
+      const late = await this.#options.verdictBatches.add(settlements);
       for (const settlement of settlements) {
         if (tooLate.has(settlement)) refused.push(refusal(settlement, "verdict", "FENCE_STALE", endedBefore));
         else if (late.has(settlement.fence)) refused.push(refusal(settlement, "verdict", "FENCE_STALE"));

@@ -18,12 +18,12 @@ import { checkName } from "../../task/names.ts";
 import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { Quotas } from "../quotas.ts";
+import { ClaimGroups } from "./claim-groups.ts";
 import { FlowCalls } from "./flow-calls.ts";
 import type { InexactItems } from "./inexact-parts.ts";
-import { Lanes } from "./lanes.ts";
 import { Listening } from "./listening.ts";
 import { type Attached, Sessions, sessionOver } from "./sessions.ts";
-import { Settling } from "./settling.ts";
+import { VerdictBatches } from "./verdict-batches.ts";
 import { settlementOf } from "./verdicts.ts";
 import { WaitingPoll } from "./waiting-poll.ts";
 
@@ -51,8 +51,8 @@ const waitsPerTimeout = 3;
 export class Poller {
   readonly #options: PollerOptions;
   readonly #sessions: Sessions;
-  readonly #settling: Settling;
-  readonly #lanes: Lanes;
+  readonly #verdictBatches: VerdictBatches;
+  readonly #claimGroups: ClaimGroups;
   readonly #listening: Listening;
   readonly #traces: TraceSource;
   #closed = false;
@@ -63,18 +63,18 @@ export class Poller {
     const now = () => options.storeClock.now();
     this.#sessions = new Sessions({
       ...options,
-      onDirected: (session, dueMs) => this.#lanes.onDirected(session, dueMs),
+      onDirected: (session, dueMs) => this.#claimGroups.onDirected(session, dueMs),
     });
-    this.#settling = new Settling(options.store.claims, now, options.log);
-    this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
+    this.#verdictBatches = new VerdictBatches(options.store.claims, now, options.log);
+    this.#claimGroups = new ClaimGroups({ ...options, release: (session, runs) => this.#release(session, runs) });
     const flow = new FlowCalls(options.store, options.storeClock, options.secretSource, options.quotas);
-    this.#listening = new Listening({ ...options, flow, settling: this.#settling });
+    this.#listening = new Listening({ ...options, flow, verdictBatches: this.#verdictBatches });
   }
 
   onSignal(signal: Signal): void {
-    if (signal.kind === "ready") this.#lanes.onReady(signal.dueMs);
+    if (signal.kind === "ready") this.#claimGroups.onReady(signal.dueMs);
     if (signal.kind === "directed") this.#sessions.directed(signal.sessionId, signal.dueMs);
-    if (signal.kind === "tasks" || signal.kind === "resync") this.#lanes.onChanged();
+    if (signal.kind === "tasks" || signal.kind === "resync") this.#claimGroups.onChanged();
     if (signal.kind === "recall" || signal.kind === "resync") {
       this.#sessions.lookForRecalls().catch((error) =>
         // The next heartbeat reads the recalls again.
@@ -92,8 +92,8 @@ export class Poller {
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();
-    await this.#lanes.close();
-    await this.#settling.close();
+    await this.#claimGroups.close();
+    await this.#verdictBatches.close();
   }
 
   /**
@@ -127,7 +127,7 @@ export class Poller {
     let turnedTo: number | undefined;
     if (request.leave) await this.#leave(session);
     else if (request.turn) {
-      const turn = await this.#lanes.turn(session, request.want ?? limits.runsPerPoll, request.turn);
+      const turn = await this.#claimGroups.turn(session, request.want ?? limits.runsPerPoll, request.turn);
       runs = runs.concat(turn.runs);
       turnedTo = turn.lastTaskId;
     } else if (!request.join) {
@@ -170,7 +170,7 @@ export class Poller {
   ): Promise<ClaimedRun[]> {
     const { waitMs = 0, aheadMs = 0 } = request;
     const want = session.row.draining ? 0 : (request.want ?? 0);
-    const runs = want > 0 ? await this.#lanes.claim(session, want, aheadMs) : [];
+    const runs = want > 0 ? await this.#claimGroups.claim(session, want, aheadMs) : [];
     const recalled = session.recalls.some(({ fence }) => !session.told.has(fence));
     if (runs.length > 0 || answerNow || recalled || waitMs === 0 || gone.aborted || this.#closed) return runs;
     const sureMs = session.held.size > 0 ? session.row.timeoutMs / waitsPerTimeout : waitMs;
@@ -182,7 +182,7 @@ export class Poller {
       if (session.waiting === poll) session.waiting = undefined;
       session.heardMono = this.#options.clock.monotonic();
     });
-    if (want > 0 && !poll.over) this.#lanes.wait(session, poll);
+    if (want > 0 && !poll.over) this.#claimGroups.wait(session, poll);
     const given = await poll.ended;
     return given.concat(await this.#ungiven(session, want - given.length));
   }
@@ -269,7 +269,7 @@ export class Poller {
     session.row.ended = true;
     this.#sessions.forget(session);
     if (session.ungiven.length > 0) this.#release(session, session.ungiven.splice(0));
-    await this.#settling.close();
+    await this.#verdictBatches.close();
     await store.routes.drain(session.id);
     await store.sessions.end(session.id, null, storeClock.now(), "left");
   }
@@ -302,7 +302,7 @@ export class Poller {
       session.drop(run.fence);
       return settlementOf(session.id, run, { ...run, claimedMs: nowMs }, { kind: "released" }, nowMs);
     });
-    this.#settling.add(settlements).catch((error) =>
+    this.#verdictBatches.add(settlements).catch((error) =>
       // The claims remain in the store, and are found when they are next compared with those that the worker holds.
       this.#options.log.debug({ error: messageOf(error) }, "claims could not be given back"),
     );

@@ -4,6 +4,7 @@ import { firstOfEach } from "../../../run/first-of-each.ts";
 import type { CheckTransaction } from "../cluster/callers-transaction.ts";
 import type { Database } from "../database.ts";
 import { claim, claimingOf } from "./claim.ts";
+import { turn } from "./fairness.ts";
 import { finishAll, finishIn } from "./finish.ts";
 import { adopt, heldBy, recalls, report, roomElsewhere } from "./held-claims.ts";
 import { comingOf } from "./next-due.ts";
@@ -12,7 +13,6 @@ import { refused, tellLate } from "./refused.ts";
 import { release } from "./release.ts";
 import { allEnded, asEnded, retry } from "./retries.ts";
 import { byNumber } from "./settle.ts";
-import { turn } from "./turns.ts";
 
 export function claimStore(database: Database, requireTransaction: CheckTransaction): ClaimStore {
   const claiming = claimingOf(database);

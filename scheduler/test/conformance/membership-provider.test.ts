@@ -5,14 +5,14 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seeded } from "../../src/base/random.ts";
-import { until } from "../support/store-stage.ts";
 import {
   longestTimeoutMs,
+  type ProviderMember,
+  type ProviderStage,
+  providerDrivers,
   shownAs,
-  type WitnessMember,
-  type WitnessStage,
-  witnessDrivers,
-} from "../support/witness-stage.ts";
+} from "../support/provider-stage.ts";
+import { until } from "../support/store-stage.ts";
 
 /** The longest wait in ms for an event that must happen eventually, even on a busy machine. */
 const patienceMs = 60_000;
@@ -22,9 +22,9 @@ const patienceMs = 60_000;
  */
 const steadyMs = 6_000;
 
-describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
-  let stage: WitnessStage;
-  const open: WitnessMember[] = [];
+describe.each(providerDrivers)("coordination provider on $title", (driver) => {
+  let stage: ProviderStage;
+  const open: ProviderMember[] = [];
   let sessions = 0;
   beforeAll(async () => {
     stage = await driver.open();
@@ -41,7 +41,7 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
   const soon = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, patienceMs);
   const mono = () => performance.now();
 
-  interface Member extends WitnessMember {
+  interface Member extends ProviderMember {
     readonly id: number;
   }
   const make = async (sessionTimeoutMs = steadyMs, on = stage): Promise<Member> => {
@@ -52,26 +52,26 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
   /** Makes a member and waits until the service reports it as alive. */
   const join = async (sessionTimeoutMs = steadyMs, on = stage): Promise<Member> => {
     const member = await make(sessionTimeoutMs, on);
-    member.witness.announce(shownAs(member.id));
+    member.provider.announce(shownAs(member.id));
     await soon("it is shown", () => isShown(member));
     return member;
   };
   const crowd = (count: number, sessionTimeoutMs = steadyMs, on = stage) =>
     Promise.all(Array.from({ length: count }, () => join(sessionTimeoutMs, on)));
 
-  const isShown = ({ witness }: WitnessMember) => witness.shownUntil() > mono();
-  const isFirst = ({ witness }: WitnessMember) => witness.sure() && witness.first();
+  const isShown = ({ provider }: ProviderMember) => provider.shownUntil() > mono();
+  const isFirst = ({ provider }: ProviderMember) => provider.sure() && provider.first();
   const ordered = (ids: Iterable<number>) => [...ids].sort((a, b) => a - b).join();
-  const sees = (who: WitnessMember, ids: readonly number[]) => ordered(who.witness.shown() ?? []) === ordered(ids);
-  const goneFor = (who: WitnessMember, ids: readonly number[]) => who.witness.gone(ids).catch((): number[] => []); // cannot tell yet
-  const tells = (who: WitnessMember) =>
-    who.witness.gone([0]).then(
+  const sees = (who: ProviderMember, ids: readonly number[]) => ordered(who.provider.shown() ?? []) === ordered(ids);
+  const goneFor = (who: ProviderMember, ids: readonly number[]) => who.provider.gone(ids).catch((): number[] => []); // cannot tell yet
+  const tells = (who: ProviderMember) =>
+    who.provider.gone([0]).then(
       () => true,
       () => false, // rejects while the service does not know yet which sessions have ended
     );
 
   /** Checks the members until the returned function is called; that resolves with the violations and how often the observer replied. */
-  const guard = (members: readonly Member[], observer?: WitnessMember) => {
+  const guard = (members: readonly Member[], observer?: ProviderMember) => {
     const wrong: string[] = [];
     let over = false;
     let answers = 0;
@@ -79,13 +79,13 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
       const first = members.filter(isFirst);
       if (first.length > 1) wrong.push(`both ${first.map(({ id }) => id).join(" and ")} were first`);
     };
-    for (const member of members) member.witness.onChange(exclusive);
+    for (const member of members) member.provider.onChange(exclusive);
     const look = async () => {
       while (!over) {
         exclusive();
-        const claims = members.map((member) => ({ id: member.id, until: member.witness.shownUntil() }));
+        const claims = members.map((member) => ({ id: member.id, until: member.provider.shownUntil() }));
         const gone = observer
-          ? await observer.witness.gone(claims.map(({ id }) => id)).then(
+          ? await observer.provider.gone(claims.map(({ id }) => id)).then(
               (ids) => {
                 answers++;
                 return new Set(ids);
@@ -110,17 +110,17 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
 
   it("lists members that announced themselves, with their data", async () => {
     const [a, b] = [await make(), await make()];
-    expect([a.witness.shownUntil(), a.witness.first(), a.witness.title]).toEqual([0, false, driver.title]);
-    a.witness.announce(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
-    b.witness.announce(shownAs(b.id, { role: "worker" }));
+    expect([a.provider.shownUntil(), a.provider.first(), a.provider.title]).toEqual([0, false, driver.title]);
+    a.provider.announce(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
+    b.provider.announce(shownAs(b.id, { role: "worker" }));
     for (const who of [a, b]) await soon("both see both", () => sees(who, [a.id, b.id]));
     const described = shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" });
-    expect(await b.witness.described(a.id)).toEqual(described);
-    expect(await b.witness.described(900_001)).toBeUndefined();
-    expect(isShown(a) && a.witness.sure()).toBe(true);
-    expect(a.witness.serviceId).toMatch(/./);
-    expect(b.witness.serviceId).toBe(a.witness.serviceId);
-    expect(a.witness.shownUntil()).toBeLessThan(mono() + steadyMs);
+    expect(await b.provider.described(a.id)).toEqual(described);
+    expect(await b.provider.described(900_001)).toBeUndefined();
+    expect(isShown(a) && a.provider.sure()).toBe(true);
+    expect(a.provider.serviceId).toMatch(/./);
+    expect(b.provider.serviceId).toBe(a.provider.serviceId);
+    expect(a.provider.shownUntil()).toBeLessThan(mono() + steadyMs);
     await soon("a newcomer can tell who is gone", () => tells(b));
     expect(await goneFor(b, [a.id, b.id, 900_001])).toEqual([900_001]);
     expect(await goneFor(b, [])).toEqual([]);
@@ -130,7 +130,7 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
     const [a, b] = await crowd(2);
     if (!a || !b) throw new Error("two were made");
     const next = ++sessions;
-    a.witness.announce(shownAs(next));
+    a.provider.announce(shownAs(next));
     await soon("the new one is seen", () =>
       sees(
         b,
@@ -140,8 +140,8 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
     await soon("the old one is gone", async () => (await goneFor(b, [a.id, next])).includes(a.id));
     await soon("it is shown", () => isShown(a));
     expect(await goneFor(b, [next])).toEqual([]);
-    a.witness.announce(shownAs(next, { groups: ["other"] }));
-    await soon("the change is seen", async () => (await b.witness.described(next))?.groups[0] === "other");
+    a.provider.announce(shownAs(next, { groups: ["other"] }));
+    await soon("the change is seen", async () => (await b.provider.described(next))?.groups[0] === "other");
   });
 
   it("lists a live member indefinitely, and no longer lists a member that left", async () => {
@@ -152,27 +152,27 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
       expect(isShown(a) && isShown(b)).toBe(true);
       return mono() > began + 1.3 * steadyMs;
     });
-    expect(await b.witness.gone([a.id, b.id])).toEqual([]);
-    await a.witness.leave();
+    expect(await b.provider.gone([a.id, b.id])).toEqual([]);
+    await a.provider.leave();
     await soon("it is gone", async () => (await goneFor(b, [a.id])).length === 1);
     await soon("it is seen no more", () => sees(b, [b.id]));
-    expect([a.witness.shownUntil() <= mono(), a.witness.first(), a.witness.sure()]).toEqual([true, false, false]);
-    await a.witness.leave();
+    expect([a.provider.shownUntil() <= mono(), a.provider.first(), a.provider.sure()]).toEqual([true, false, false]);
+    await a.provider.leave();
   });
 
   it("notifies listeners of changes", async () => {
     const [a, b] = [await join(stage.sessionTimeoutMs), await join()];
     const told: string[] = [];
-    a.witness.onChange((what) => void told.push(what));
-    a.witness.contend();
-    await soon("it is told that it is first", () => a.witness.first() && told.includes("first"));
-    await b.witness.leave();
+    a.provider.onChange((what) => void told.push(what));
+    a.provider.contend();
+    await soon("it is told that it is first", () => a.provider.first() && told.includes("first"));
+    await b.provider.leave();
     await soon("it is told that a member went", () => sees(a, [a.id]) && told.includes("members"));
     told.length = 0;
     a.cut();
-    await soon("it is told that it cannot be sure", () => !a.witness.sure() && told.includes("sure"));
-    await soon("it is told that it is no longer first", () => !a.witness.first() && told.includes("first"));
-    await expect(a.witness.gone([b.id])).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
+    await soon("it is told that it cannot be sure", () => !a.provider.sure() && told.includes("sure"));
+    await soon("it is told that it is no longer first", () => !a.provider.first() && told.includes("first"));
+    await expect(a.provider.gone([b.id])).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
     a.heal();
     await soon("it is first again", () => isFirst(a));
   });
@@ -181,21 +181,21 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
     "elects another leader, and not too early, when a connection is %s",
     async (how) => {
       const [a, b, c] = [await join(stage.sessionTimeoutMs), await join(), await join()];
-      a.witness.contend();
+      a.provider.contend();
       await soon("the one is first", () => isFirst(a));
-      b.witness.contend();
+      b.provider.contend();
       const end = guard([a, b], c);
       a[how]();
       await soon("the other is first", () => isFirst(b));
-      expect([a.witness.first(), isShown(a)]).toEqual([false, false]);
+      expect([a.provider.first(), isShown(a)]).toEqual([false, false]);
       await soon("the one is gone", async () => (await goneFor(c, [a.id])).length === 1);
       const seenGone = mono();
       a.heal();
       await soon("the one is shown again", () => isShown(a) && sees(a, [a.id, b.id, c.id]));
-      expect(a.witness.shownSince()).toBeGreaterThan(seenGone);
-      await soon("it is not gone any more", async () => (await c.witness.gone([a.id])).length === 0);
+      expect(a.provider.shownSince()).toBeGreaterThan(seenGone);
+      await soon("it is not gone any more", async () => (await c.provider.gone([a.id])).length === 0);
       expect(isFirst(b)).toBe(true);
-      await b.witness.stepDown();
+      await b.provider.stepDown();
       await soon("the one is first again", () => isFirst(a));
       expect(await end()).toMatchObject({ wrong: [] });
     },
@@ -204,15 +204,15 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
   it("keeps a member that was away for less than its timeout", async () => {
     const [a, b] = await crowd(2);
     if (!a || !b) throw new Error("two were made");
-    a.witness.contend();
+    a.provider.contend();
     await soon("it is first", () => isFirst(a));
     const end = guard([a, b], b);
-    const since = a.witness.shownSince();
+    const since = a.provider.shownSince();
     a.cut();
     a.heal();
-    await soon("it is shown and sure again", () => isShown(a) && a.witness.sure());
+    await soon("it is shown and sure again", () => isShown(a) && a.provider.sure());
     expect((await end()).wrong).toEqual([]);
-    expect(a.witness.shownSince()).toBe(since);
+    expect(a.provider.shownSince()).toBe(since);
     expect(await goneFor(b, [a.id])).toEqual([]);
   });
 
@@ -221,7 +221,7 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
     const random = seeded(seed);
     const observer = await join(stage.sessionTimeoutMs);
     const members = await crowd(4, stage.sessionTimeoutMs);
-    for (const { witness } of members) witness.contend();
+    for (const { provider } of members) provider.contend();
     const end = guard(members, observer);
     const { sessionTimeoutMs } = stage;
     const ends = mono() + 6 * sessionTimeoutMs;
@@ -250,7 +250,7 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
   it.each(["restartService", "wipeService"] as const)("reconverges after %s", async (what) => {
     const observer = await join(stage.sessionTimeoutMs);
     const members = await crowd(3, stage.sessionTimeoutMs);
-    for (const { witness } of members) witness.contend();
+    for (const { provider } of members) provider.contend();
     await soon("one is first", () => members.some(isFirst));
     const ids = [...members.map(({ id }) => id), observer.id];
     const end = guard(members, observer);
@@ -263,12 +263,12 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
       async () => ordered(await goneFor(observer, [...ids, 900_001])) === "900001",
     );
     expect(await end()).toMatchObject({ wrong: [] });
-    expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
+    expect((await make()).provider.serviceId).toBe(observer.provider.serviceId);
   });
 
   /** No session ends during these tests, so each member learns of a change only by a message. */
   describe("with long sessions", () => {
-    let lasting: WitnessStage;
+    let lasting: ProviderStage;
     beforeAll(async () => {
       lasting = await driver.open();
       const founder = await lasting.make({ sessionTimeoutMs: longestTimeoutMs });
@@ -280,16 +280,16 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
     it("has one leader, and the next one at once when that one steps down", async () => {
       const members = await crowd(3, longestTimeoutMs, lasting);
       const end = guard(members);
-      for (const { witness } of members) witness.contend();
+      for (const { provider } of members) provider.contend();
       await soon("one is first", () => members.some(isFirst));
       for (let turn = 0; turn < 6; turn++) {
         const first = members.find(isFirst);
         if (!first) throw new Error("nobody is first");
-        const down = first.witness.stepDown();
-        expect(first.witness.first()).toBe(false);
+        const down = first.provider.stepDown();
+        expect(first.provider.first()).toBe(false);
         await soon("another is first", () => members.some((other) => other !== first && isFirst(other)));
         await down;
-        first.witness.contend();
+        first.provider.contend();
       }
       expect(await end()).toMatchObject({ wrong: [] });
     });
@@ -298,15 +298,15 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
       const leaver = await join(longestTimeoutMs, lasting);
       const observer = await join(stage.sessionTimeoutMs, lasting);
       await soon("it can tell who is gone", () => tells(observer));
-      expect(await observer.witness.gone([leaver.id])).toEqual([]);
-      await leaver.witness.leave();
+      expect(await observer.provider.gone([leaver.id])).toEqual([]);
+      await leaver.provider.leave();
       await soon("it is gone", async () => (await goneFor(observer, [leaver.id])).length === 1);
     });
 
     it("passes the leadership through fifty candidates, each leading once", async () => {
       const members = await Promise.all(Array.from({ length: 50 }, () => make(longestTimeoutMs, lasting)));
       const end = guard(members);
-      for (const { witness } of members) witness.contend();
+      for (const { provider } of members) provider.contend();
       const turns = new Set<number>();
       await soon("one is first", () => members.some(isFirst));
       while (turns.size < members.length) {
@@ -315,7 +315,7 @@ describe.each(witnessDrivers)("coordination provider on $title", (driver) => {
         const first = left.find(isFirst);
         if (!first) continue;
         turns.add(first.id);
-        await first.witness.stepDown();
+        await first.provider.stepDown();
       }
       expect(await end()).toMatchObject({ wrong: [] });
     });

@@ -2,17 +2,17 @@ import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Pulse } from "../cluster/session-store.ts";
 
-export interface LookoutOptions {
+export interface UnclaimableRunsOptions {
   membership: Membership;
   log: Log;
 }
 
 /** Guarantees that the leader logs once when runs wait that no worker can run, and once more when they no longer wait. */
-export class Lookout {
-  readonly #options: LookoutOptions;
+export class UnclaimableRuns {
+  readonly #options: UnclaimableRunsOptions;
   #told = new Set<string>();
 
-  constructor(options: LookoutOptions) {
+  constructor(options: UnclaimableRunsOptions) {
     this.#options = options;
   }
 

@@ -9,15 +9,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import type { Witness } from "../../src/cluster/witness.ts";
+import type { MembershipProvider } from "../../src/cluster/membership-provider.ts";
 import { RedisConnection } from "../../src/coordination/redis/connection.ts";
 import { RedisLocks } from "../../src/coordination/redis/lock.ts";
-import { openRedisWitness, type RedisWitnessOptions } from "../../src/coordination/redis/redis.ts";
+import { openRedisProvider, type RedisProviderOptions } from "../../src/coordination/redis/redis.ts";
 import { RedisRegistry } from "../../src/coordination/redis/registry.ts";
+import { shownAs } from "../support/provider-stage.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
-import { shownAs } from "../support/witness-stage.ts";
 
 const patienceMs = 60_000;
 const sessionTimeoutMs = 1_500;
@@ -45,8 +45,8 @@ describe("coordination provider on Redis", () => {
     return server;
   };
   const log: string[] = [];
-  const open = async (url: string, options: Partial<RedisWitnessOptions> = {}): Promise<Witness> => {
-    const witness = await openRedisWitness({
+  const open = async (url: string, options: Partial<RedisProviderOptions> = {}): Promise<MembershipProvider> => {
+    const provider = await openRedisProvider({
       url,
       clusterId: "cluster-a",
       sessionTimeoutMs,
@@ -55,18 +55,22 @@ describe("coordination provider on Redis", () => {
       signal: new AbortController().signal,
       ...options,
     });
-    closing.push(() => witness.leave());
-    return witness;
+    closing.push(() => provider.leave());
+    return provider;
   };
   const soon = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, patienceMs);
-  const first = (witness: Witness) => witness.sure() && witness.first();
-  const isShown = (witness: Witness) => witness.shownUntil() > performance.now();
-  const contender = async (url: string, id: number, options: Partial<RedisWitnessOptions> = {}): Promise<Witness> => {
-    const witness = await open(url, options);
-    witness.announce(shownAs(id));
-    witness.contend();
-    await soon("it is shown", () => isShown(witness));
-    return witness;
+  const first = (provider: MembershipProvider) => provider.sure() && provider.first();
+  const isShown = (provider: MembershipProvider) => provider.shownUntil() > performance.now();
+  const contender = async (
+    url: string,
+    id: number,
+    options: Partial<RedisProviderOptions> = {},
+  ): Promise<MembershipProvider> => {
+    const provider = await open(url, options);
+    provider.announce(shownAs(id));
+    provider.contend();
+    await soon("it is shown", () => isShown(provider));
+    return provider;
   };
 
   /** Simulates a process on its own machine, which can be suspended before it reads a reply: then its monotonic clock is set back. */
@@ -161,24 +165,24 @@ describe("coordination provider on Redis", () => {
     const server = await start();
     let ahead = 0;
     const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
-    const witness = await contender(server.url, 1, { clock });
-    await soon("it is sure", () => witness.sure());
+    const provider = await contender(server.url, 1, { clock });
+    await soon("it is sure", () => provider.sure());
     await server.ask("CONFIG", "SET", "maxmemory-policy", "volatile-lru");
     log.length = 0;
     ahead = 31_000; // the provider reads Redis's settings every 30 s
     await soon("it says so", () => log.some((line) => line.includes("maxmemory-policy volatile-lru")));
-    expect([witness.sure(), witness.first()]).toEqual([false, false]);
+    expect([provider.sure(), provider.first()]).toEqual([false, false]);
     expect(log.filter((line) => line.includes("maxmemory-policy"))).toHaveLength(1);
     await server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction");
-    await soon("it is sure again, and first", () => first(witness));
+    await soon("it is sure again, and first", () => first(provider));
   });
 
   it("isolates clusters with different prefixes or databases", async () => {
     const server = await start();
     const urls = ["/0", "/1", "/0?prefix=other", "/1?prefix=other"].map((rest) => server.url + rest);
     const alone = await Promise.all(urls.map((url, index) => contender(url, index + 1)));
-    for (const witness of alone) await soon("each is first", () => first(witness));
-    const seen = () => JSON.stringify(alone.map((witness) => [...(witness.shown() ?? [])]));
+    for (const provider of alone) await soon("each is first", () => first(provider));
+    const seen = () => JSON.stringify(alone.map((provider) => [...(provider.shown() ?? [])]));
     await soon("each sees itself, and no other", () => seen() === "[[1],[2],[3],[4]]");
   });
 
@@ -205,7 +209,7 @@ describe("coordination provider on Redis", () => {
   it("wakes one of many candidates when the leader steps down", async () => {
     const server = await start();
     const many = await twenty(server, lastingMs);
-    const ahead = (witness: Witness) => witness.sure() && witness.ahead();
+    const ahead = (provider: MembershipProvider) => provider.sure() && provider.ahead();
     // For one session timeout after its start, Redis reports no node as the first, but its queue has a head already.
     await soon("one is ahead", () => many.some(ahead));
     await soon("those who joined have nothing more to ask", async () => {
@@ -217,7 +221,7 @@ describe("coordination provider on Redis", () => {
       const leader = many.find(ahead);
       const from = await asked(server);
       await leader?.stepDown();
-      await soon("another is ahead", () => many.some((witness) => witness !== leader && ahead(witness)));
+      await soon("another is ahead", () => many.some((provider) => provider !== leader && ahead(provider)));
       // One request steps down and one comes from the next in the queue. If all members were woken, they would send twenty more.
       expect((await asked(server)) - from).toBe(2);
     }
@@ -294,20 +298,20 @@ describe("coordination provider on Redis", () => {
     const both = [await contender(server.url, 1, steady), await contender(server.url, 2, steady)];
     await soon("one is first", () => both.some(first));
     await server.kill();
-    await soon("both are in doubt", () => both.every((witness) => !witness.sure()));
+    await soon("both are in doubt", () => both.every((provider) => !provider.sure()));
     const told: { what: string; atMs: number }[] = [];
-    for (const [at, witness] of both.entries())
-      witness.onChange(() => {
-        if (!witness.sure() || !witness.ahead()) return;
-        told.push({ what: `${at} is ${witness.first() ? "first" : "ahead"}`, atMs: performance.now() });
+    for (const [at, provider] of both.entries())
+      provider.onChange(() => {
+        if (!provider.sure() || !provider.ahead()) return;
+        told.push({ what: `${at} is ${provider.first() ? "first" : "ahead"}`, atMs: performance.now() });
       });
     const restarted = performance.now();
     await server.up();
     await soon("one is first", () => both.some(first));
-    const ahead = both.findIndex((witness) => witness.ahead());
+    const ahead = both.findIndex((provider) => provider.ahead());
     expect([...new Set(told.map(({ what }) => what))]).toEqual([`${ahead} is ahead`, `${ahead} is first`]);
     expect(told.find(({ what }) => what.endsWith("first"))?.atMs).toBeGreaterThan(restarted + steadyMs);
-    expect(both.map((witness) => witness.ahead())).toEqual(both.map((_, at) => at === ahead));
+    expect(both.map((provider) => provider.ahead())).toEqual(both.map((_, at) => at === ahead));
     await both[ahead]?.stepDown();
     expect([both[ahead]?.ahead(), both[ahead]?.first()]).toEqual([false, false]);
   });
@@ -334,7 +338,7 @@ describe("coordination provider on Redis", () => {
     await soon("one is first", () => both.some(first));
     await master.kill();
     await soon("they are shown by the new one", async () =>
-      both.every((witness) => witness.sure() && isShown(witness)),
+      both.every((provider) => provider.sure() && isShown(provider)),
     );
     await soon("one is first again", () => both.some(first));
     // Answers of the old connection still count until the client notices the loss of the master; in between it can query no server.
@@ -357,12 +361,12 @@ describe("coordination provider on Redis", () => {
     const url = `redis+cluster://127.0.0.1:1,127.0.0.1:${server.port}`;
     const both = [await contender(url, 1), await contender(url, 2)] as const;
     await soon("one is first", () => both.some(first));
-    for (const witness of both) await soon("both are seen", () => witness.shown()?.size === 2);
+    for (const provider of both) await soon("both are seen", () => provider.shown()?.size === 2);
     const leader = both.find(first);
     await leader?.stepDown();
-    await soon("the other is first", () => both.some((witness) => witness !== leader && first(witness)));
+    await soon("the other is first", () => both.some((provider) => provider !== leader && first(provider)));
     await server.ask("CLIENT", "KILL", "TYPE", "normal");
-    await soon("they come back", () => both.every((witness) => witness.sure()) && both.some(first));
+    await soon("they come back", () => both.every((provider) => provider.sure()) && both.some(first));
     await both[0].leave();
     await soon("it went", async () => (await both[1].gone([1, 2])).join() === "1");
   });

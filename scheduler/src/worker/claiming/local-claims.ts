@@ -4,7 +4,7 @@ import type { ClaimedRun, ClaimRequest, LocalClaims } from "../../run/claim-stor
 /** True if the store refused the request before it created any run. An error that reports a failure of the store is not a refusal. */
 const isRefusal = (error: unknown) => isCarillonError(error) && !error.code.startsWith("STORE_");
 
-export interface OffersHost {
+export interface LocalClaimerHost {
   /** True if the worker may claim runs now, and no other due run can be waiting in this worker or in the store. */
   inStep(): boolean;
   room(): number;
@@ -19,11 +19,11 @@ export interface OffersHost {
  * this worker's session. So the run needs only one write and starts as soon as that write is committed. When the worker stops, `settled`
  * waits until these statements have ended.
  */
-export class Offers {
-  readonly #host: OffersHost;
+export class LocalClaimer {
+  readonly #host: LocalClaimerHost;
   readonly #underWay = new Set<Promise<unknown>>();
 
-  constructor(host: OffersHost) {
+  constructor(host: LocalClaimerHost) {
     this.#host = host;
   }
 

@@ -12,7 +12,7 @@ const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
  * reaches the store. If the store refuses a verdict (a role's statement_timeout, revoked rights), the outbox keeps the verdict and retries
  * it later. A dropped verdict would leave the claim in the store, and the run would start again when the worker reads its claims.
  */
-export class Outbox {
+export class VerdictBatcher {
   readonly #claims: Pick<ClaimStore, "settle">;
   readonly #clock: Clock;
   readonly #log: Log;

@@ -1,23 +1,23 @@
 import { countersIn, Ensemble, fourLetter } from "@carillon/zookeeper/testing";
-import type { Shown, Witness } from "../../src/cluster/witness.ts";
-import { openRedisWitness } from "../../src/coordination/redis/redis.ts";
+import type { MembershipProvider, Shown } from "../../src/cluster/membership-provider.ts";
+import { openRedisProvider } from "../../src/coordination/redis/redis.ts";
 import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 
 /** A kind of coordination provider under test. A driver must pass the tests in witness.test.ts. */
-export interface WitnessDriver {
+export interface ProviderDriver {
   readonly title: string;
-  open(): Promise<WitnessStage>;
+  open(): Promise<ProviderStage>;
 }
 
 export const longestTimeoutMs = 600_000;
 
-export interface WitnessStage {
+export interface ProviderStage {
   /** The shortest session timeout that the service accepts, in ms. */
   readonly sessionTimeoutMs: number;
   /** Opens the provider of one process, with its own connection to the service. Its session is not announced yet. */
-  make(options?: { clusterId?: string; sessionTimeoutMs?: number }): Promise<WitnessMember>;
+  make(options?: { clusterId?: string; sessionTimeoutMs?: number }): Promise<ProviderMember>;
   /** Kills the service and starts it again at the same address. The service determines whether its data survives. */
   restartService(): Promise<void>;
   /**
@@ -32,8 +32,8 @@ export interface WitnessStage {
   close(): Promise<void>;
 }
 
-export interface WitnessMember extends Faults {
-  readonly witness: Witness;
+export interface ProviderMember extends Faults {
+  readonly provider: MembershipProvider;
   readonly log: readonly string[];
   /** Makes the member leave if its connection works, and closes the connection. */
   close(): Promise<void>;
@@ -44,7 +44,7 @@ export function shownAs(sessionId: number, more: Partial<Shown> = {}): Shown {
   return { sessionId, node, role: "node", host: "here", pid: sessionId, version: "1", groups: ["default"], ...more };
 }
 
-const redis: WitnessDriver = {
+const redis: ProviderDriver = {
   title: "Redis",
   async open() {
     const server = await RedisServer.start();
@@ -55,7 +55,7 @@ const redis: WitnessDriver = {
         const line = await lineBefore(server.url);
         const end = new AbortController();
         const log: string[] = [];
-        const witness = await openRedisWitness({
+        const provider = await openRedisProvider({
           url: line.at,
           clusterId: "cluster-a",
           sessionTimeoutMs,
@@ -68,12 +68,12 @@ const redis: WitnessDriver = {
           throw error;
         });
         return {
-          witness,
+          provider,
           log,
           ...line.faults,
           async close() {
             line.faults.resume();
-            await witness.leave();
+            await provider.leave();
             await line.close();
           },
         };
@@ -100,7 +100,7 @@ const redis: WitnessDriver = {
   },
 };
 
-const zookeeper: WitnessDriver = {
+const zookeeper: ProviderDriver = {
   title: "ZooKeeper",
   async open() {
     const ensemble = await Ensemble.start({ servers: 1, tickTime: 200 });
@@ -110,7 +110,7 @@ const zookeeper: WitnessDriver = {
       async make(options = {}) {
         const line = await zooKeeperLineBefore(ensemble.server.address);
         const log: string[] = [];
-        const witness = await openZooKeeper({
+        const provider = await openZooKeeper({
           url: `zookeeper://${line.at}/suite`,
           clusterId: "cluster-a",
           sessionTimeoutMs,
@@ -123,13 +123,13 @@ const zookeeper: WitnessDriver = {
           throw error;
         });
         return {
-          witness,
+          provider,
           log,
           ...line.faults,
           async close() {
             line.faults.heal();
             line.faults.resume();
-            await witness.leave();
+            await provider.leave();
             await line.close();
           },
         };
@@ -152,4 +152,4 @@ const zookeeper: WitnessDriver = {
   },
 };
 
-export const witnessDrivers: readonly WitnessDriver[] = [redis, zookeeper];
+export const providerDrivers: readonly ProviderDriver[] = [redis, zookeeper];

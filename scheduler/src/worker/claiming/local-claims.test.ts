@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { CarillonError } from "../../base/errors.ts";
 import type { ClaimedRun, ClaimRequest } from "../../run/claim-store.ts";
-import { Offers } from "./offers.ts";
+import { LocalClaimer } from "./local-claims.ts";
 
 it("answers with a created run that this worker could not take, and marks the claim as lost to the claim sync", async () => {
   const told: string[] = [];
-  const offers = new Offers({
+  const localClaimer = new LocalClaimer({
     inStep: () => true,
     room: () => 1,
     request: () => ({}) as ClaimRequest,
@@ -16,9 +16,9 @@ it("answers with a created run that this worker could not take, and marks the cl
     nudge: () => undefined,
     lost: () => void told.push("lost"),
   });
-  expect(await offers.during(async () => "made")).toBe("made");
+  expect(await localClaimer.during(async () => "made")).toBe("made");
   expect(told).toEqual(["lost"]);
-  const failing = offers.during(async () => {
+  const failing = localClaimer.during(async () => {
     throw new CarillonError("TASK_UNKNOWN", "not made");
   });
   await expect(failing).rejects.toThrow("not made");

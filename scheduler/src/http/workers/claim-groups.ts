@@ -10,7 +10,7 @@ import { handlerTask } from "../../task/schedule-of.ts";
 import type { Attached } from "./sessions.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
 
-export interface LanesOptions {
+export interface ClaimGroupsOptions {
   store: Store;
   clock: Clock;
   storeClock: StoreClock;
@@ -24,7 +24,7 @@ export interface LanesOptions {
  * A claim group: sessions that serve the same groups and tasks and claim equally far ahead, so that the result of one claim, runs or none,
  * holds for all of them. With `own`, it consists of one session, and concerns the runs addressed to that session.
  */
-interface Lane {
+interface ClaimGroup {
   readonly groupIds: number[];
   readonly own: boolean;
   readonly tasks: ReadonlySet<string> | null;
@@ -60,24 +60,25 @@ const lanesMax = 1_000;
  * Assigns runs to waiting polls as soon as they are ready. If a claim returns fewer runs than requested, its claim group counts
  * as empty until a signal arrives, a run comes due or `lookMs` have passed; until then, polls cause no queries of the store.
  */
-export class Lanes {
-  readonly #options: LanesOptions;
-  readonly #lanes = new Map<string, Lane>();
+export class ClaimGroups {
+  readonly #options: ClaimGroupsOptions;
+  readonly #claimGroups = new Map<string, ClaimGroup>();
   /** Claim groups of single sessions, created when a run is addressed to a session that polls here. */
-  readonly #own = new WeakMap<Attached, Lane>();
+  readonly #own = new WeakMap<Attached, ClaimGroup>();
   readonly #sweeps = new Set<Promise<void>>();
   #closed = false;
 
-  constructor(options: LanesOptions) {
+  constructor(options: ClaimGroupsOptions) {
     this.#options = options;
   }
 
   /** Claims up to `want` runs that are ready now or will be due within `aheadMs`. */
   async claim(session: Attached, want: number, aheadMs: number): Promise<ClaimedRun[]> {
     const runs: ClaimedRun[] = [];
-    for (const lane of this.#lanesOf(session, aheadMs)) {
+    for (const claimGroup of this.#claimGroupsOf(session, aheadMs)) {
       // If a later claim fails, the runs claimed before remain claims of this session in the store, and a later poll delivers them.
-      if (runs.length < want && !this.#closed) runs.push(...(await this.#claim(lane, session, want - runs.length)));
+      if (runs.length < want && !this.#closed)
+        runs.push(...(await this.#claim(claimGroup, session, want - runs.length)));
     }
     return runs;
   }
@@ -85,101 +86,102 @@ export class Lanes {
   /** Claims a few due runs of each task whose runs would otherwise wait behind those of other tasks. */
   async turn(session: Attached, want: number, turn: TakenTurn): Promise<{ runs: ClaimedRun[]; lastTaskId: number }> {
     const { clock } = this.#options;
-    const lane = this.#laneOf(session, 0);
+    const claimGroup = this.#claimGroupOf(session, 0);
     const nowMono = clock.monotonic();
-    const inMs = Math.max(0, lane.nextTurnMono - nowMono);
-    if (inMs <= turnWaitMs) lane.nextTurnMono = nowMono + inMs + turnMs;
+    const inMs = Math.max(0, claimGroup.nextTurnMono - nowMono);
+    if (inMs <= turnWaitMs) claimGroup.nextTurnMono = nowMono + inMs + turnMs;
     await pause(clock, Math.min(inMs, turnWaitMs));
     if (this.#closed || inMs > turnWaitMs) return { runs: [], lastTaskId: turn.afterTaskId };
     let lastTaskId = 0;
     const runs = await this.#accounted(session, async () => {
-      await this.#learnExcept(lane);
+      await this.#learnExcept(claimGroup);
       const nowMs = this.#options.storeClock.now();
       const taken = await this.#options.store.claims.turn({
         ...turn,
         waitingTaskIds: turn.exceptTaskIds,
-        exceptTaskIds: [...lane.except],
+        exceptTaskIds: [...claimGroup.except],
         sessionId: session.id,
-        groupIds: this.#own.has(session) ? [-session.id, ...lane.groupIds] : lane.groupIds,
+        groupIds: this.#own.has(session) ? [-session.id, ...claimGroup.groupIds] : claimGroup.groupIds,
         untilMs: nowMs,
         limit: want,
         nowMs,
       });
       ({ lastTaskId } = taken);
-      return this.#keep(lane, session, taken.runs, nowMs);
+      return this.#keep(claimGroup, session, taken.runs, nowMs);
     });
     return { runs, lastTaskId };
   }
 
   /** Registers a waiting poll, so that it gets runs when they become ready. */
   wait(session: Attached, poll: WaitingPoll): void {
-    for (const lane of this.#lanesOf(session, poll.aheadMs)) this.#waitIn(lane, session, poll);
+    for (const claimGroup of this.#claimGroupsOf(session, poll.aheadMs)) this.#waitIn(claimGroup, session, poll);
   }
 
   /** Called when a run that is due at `dueMs` has been addressed to the session. */
   onDirected(session: Attached, dueMs: number): void {
     const { waiting } = session;
-    const lane = this.#own.get(session) ?? this.#newLane([-session.id], session, waiting?.aheadMs ?? 0, true);
-    this.#own.set(session, lane);
-    lane.heard++;
-    lane.nextDueMs = Math.min(lane.nextDueMs, dueMs);
-    if (waiting && waiting.want > 0 && !waiting.over && !lane.waiting.has(waiting)) {
-      lane.aheadMs = waiting.aheadMs;
-      this.#waitIn(lane, session, waiting);
-    } else this.#wake(lane);
+    const claimGroup =
+      this.#own.get(session) ?? this.#newClaimGroup([-session.id], session, waiting?.aheadMs ?? 0, true);
+    this.#own.set(session, claimGroup);
+    claimGroup.heard++;
+    claimGroup.nextDueMs = Math.min(claimGroup.nextDueMs, dueMs);
+    if (waiting && waiting.want > 0 && !waiting.over && !claimGroup.waiting.has(waiting)) {
+      claimGroup.aheadMs = waiting.aheadMs;
+      this.#waitIn(claimGroup, session, waiting);
+    } else this.#wake(claimGroup);
   }
 
   onReady(dueMs: number): void {
-    for (const lane of this.#lanes.values()) {
-      lane.heard++;
-      lane.nextDueMs = Math.min(lane.nextDueMs, dueMs);
-      this.#wake(lane);
+    for (const claimGroup of this.#claimGroups.values()) {
+      claimGroup.heard++;
+      claimGroup.nextDueMs = Math.min(claimGroup.nextDueMs, dueMs);
+      this.#wake(claimGroup);
     }
   }
 
   /** Called when tasks have changed, or when signals may have been lost. */
   onChanged(): void {
-    for (const lane of this.#lanes.values()) lane.exceptStale = true;
+    for (const claimGroup of this.#claimGroups.values()) claimGroup.exceptStale = true;
     this.onReady(Number.NEGATIVE_INFINITY);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const lane of this.#lanes.values()) lane.cancel();
+    for (const claimGroup of this.#claimGroups.values()) claimGroup.cancel();
     await Promise.allSettled(this.#sweeps);
   }
 
-  #waitIn(lane: Lane, session: Attached, poll: WaitingPoll): void {
-    lane.waiting.set(poll, session);
+  #waitIn(claimGroup: ClaimGroup, session: Attached, poll: WaitingPoll): void {
+    claimGroup.waiting.set(poll, session);
     poll.onEnd(() => {
-      lane.waiting.delete(poll);
-      if (lane.waiting.size === 0) lane.cancel();
+      claimGroup.waiting.delete(poll);
+      if (claimGroup.waiting.size === 0) claimGroup.cancel();
     });
     // A run may have become ready after the poll's own claim.
-    this.#wake(lane);
+    this.#wake(claimGroup);
   }
 
   /** The claim groups of a session: its own group, if any, comes first, because no other session can claim the runs of that group. */
-  #lanesOf(session: Attached, aheadMs: number): Lane[] {
+  #claimGroupsOf(session: Attached, aheadMs: number): ClaimGroup[] {
     const own = this.#own.get(session);
     if (own) own.aheadMs = aheadMs;
-    return own ? [own, this.#laneOf(session, aheadMs)] : [this.#laneOf(session, aheadMs)];
+    return own ? [own, this.#claimGroupOf(session, aheadMs)] : [this.#claimGroupOf(session, aheadMs)];
   }
 
-  #laneOf(session: Attached, aheadMs: number): Lane {
+  #claimGroupOf(session: Attached, aheadMs: number): ClaimGroup {
     const { groupIds, row } = session;
     const key = JSON.stringify([groupIds, row.tasks, aheadMs]);
-    const present = this.#lanes.get(key);
+    const present = this.#claimGroups.get(key);
     if (present) return present;
-    if (this.#lanes.size >= lanesMax) {
-      for (const [old, { waiting }] of this.#lanes) if (waiting.size === 0) this.#lanes.delete(old);
+    if (this.#claimGroups.size >= lanesMax) {
+      for (const [old, { waiting }] of this.#claimGroups) if (waiting.size === 0) this.#claimGroups.delete(old);
     }
-    const lane = this.#newLane(groupIds, session, aheadMs, false);
-    this.#lanes.set(key, lane);
-    return lane;
+    const claimGroup = this.#newClaimGroup(groupIds, session, aheadMs, false);
+    this.#claimGroups.set(key, claimGroup);
+    return claimGroup;
   }
 
-  #newLane(groupIds: number[], { row }: Attached, aheadMs: number, own: boolean): Lane {
+  #newClaimGroup(groupIds: number[], { row }: Attached, aheadMs: number, own: boolean): ClaimGroup {
     return {
       groupIds,
       own,
@@ -198,52 +200,52 @@ export class Lanes {
   }
 
   /** Claims for the waiting polls now if a run may be claimable, otherwise when the next run comes due; at the latest after `lookMs`. */
-  #wake(lane: Lane): void {
-    lane.cancel();
-    if (this.#closed || lane.waiting.size === 0 || lane.sweeping) return;
+  #wake(claimGroup: ClaimGroup): void {
+    claimGroup.cancel();
+    if (this.#closed || claimGroup.waiting.size === 0 || claimGroup.sweeping) return;
     const { clock, storeClock } = this.#options;
-    const inMs = Math.max(0, lane.nextDueMs - lane.aheadMs - storeClock.now());
+    const inMs = Math.max(0, claimGroup.nextDueMs - claimGroup.aheadMs - storeClock.now());
     // Runs addressed to a session are read at each heartbeat, so its own claim group needs no polling.
-    if (lane.own && inMs === Number.POSITIVE_INFINITY) return;
+    if (claimGroup.own && inMs === Number.POSITIVE_INFINITY) return;
     if (inMs > 0) {
-      lane.cancel = clock.after(Math.min(inMs, lookMs), () => {
-        if (inMs > lookMs && !lane.own) lane.nextDueMs = Number.NEGATIVE_INFINITY;
-        this.#wake(lane);
+      claimGroup.cancel = clock.after(Math.min(inMs, lookMs), () => {
+        if (inMs > lookMs && !claimGroup.own) claimGroup.nextDueMs = Number.NEGATIVE_INFINITY;
+        this.#wake(claimGroup);
       });
       return;
     }
-    const sweeping = this.#sweep(lane);
-    lane.sweeping = sweeping;
+    const sweeping = this.#sweep(claimGroup);
+    claimGroup.sweeping = sweeping;
     this.#sweeps.add(sweeping);
     const over = () => {
       this.#sweeps.delete(sweeping);
-      lane.sweeping = undefined;
+      claimGroup.sweeping = undefined;
     };
     sweeping.then(
       () => {
         over();
-        this.#wake(lane);
+        this.#wake(claimGroup);
       },
       (error) => {
         this.#options.log.debug({ error: messageOf(error) }, "claiming for remote workers failed; trying again");
         over();
-        lane.cancel = clock.after(lookMs / 20, () => this.#wake(lane));
+        claimGroup.cancel = clock.after(lookMs / 20, () => this.#wake(claimGroup));
       },
     );
   }
 
-  async #sweep(lane: Lane): Promise<void> {
+  async #sweep(claimGroup: ClaimGroup): Promise<void> {
     const { storeClock } = this.#options;
-    for (const [poll, session] of lane.waiting) {
-      await lane.asking;
-      if (this.#closed || lane.nextDueMs > storeClock.now() + lane.aheadMs) return;
-      if (!poll.over) await poll.claiming(() => this.#claim(lane, session, poll.want));
+    for (const [poll, session] of claimGroup.waiting) {
+      await claimGroup.asking;
+      if (this.#closed || claimGroup.nextDueMs > storeClock.now() + claimGroup.aheadMs) return;
+      if (!poll.over) await poll.claiming(() => this.#claim(claimGroup, session, poll.want));
     }
-    await lane.asking;
+    await claimGroup.asking;
   }
 
-  #claim(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
-    return this.#accounted(session, () => this.#claimOnce(lane, session, want));
+  #claim(claimGroup: ClaimGroup, session: Attached, want: number): Promise<ClaimedRun[]> {
+    return this.#accounted(session, () => this.#claimOnce(claimGroup, session, want));
   }
 
   /** Registers the claim as in progress, because `readBook` waits until the session has no claim in progress. */
@@ -258,65 +260,65 @@ export class Lanes {
     }
   }
 
-  async #claimOnce(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
+  async #claimOnce(claimGroup: ClaimGroup, session: Attached, want: number): Promise<ClaimedRun[]> {
     const { store, storeClock } = this.#options;
-    await lane.asking;
+    await claimGroup.asking;
     const nowMs = storeClock.now();
-    const untilMs = nowMs + lane.aheadMs;
-    if (lane.nextDueMs > untilMs) return [];
-    await this.#learnExcept(lane);
-    const { heard } = lane;
+    const untilMs = nowMs + claimGroup.aheadMs;
+    if (claimGroup.nextDueMs > untilMs) return [];
+    await this.#learnExcept(claimGroup);
+    const { heard } = claimGroup;
     const {
       runs,
       nextDue,
       draining = false,
     } = await store.claims.claim({
       sessionId: session.id,
-      groupIds: lane.groupIds,
-      exceptTaskIds: lane.except,
+      groupIds: claimGroup.groupIds,
+      exceptTaskIds: claimGroup.except,
       untilMs,
       limit: want,
       nowMs,
     });
     session.drain(draining);
     // A draining session gets no runs, so an empty result does not mean that there are none for other workers.
-    if (runs.length < want && !draining) this.#askNext(lane, heard, nextDue);
-    return this.#keep(lane, session, runs, nowMs);
+    if (runs.length < want && !draining) this.#askNext(claimGroup, heard, nextDue);
+    return this.#keep(claimGroup, session, runs, nowMs);
   }
 
-  #askNext(lane: Lane, heard: number, nextDue: () => Promise<number | null>): void {
+  #askNext(claimGroup: ClaimGroup, heard: number, nextDue: () => Promise<number | null>): void {
     const asking = nextDue().then(
       (nextDueMs) => {
-        if (lane.heard === heard) lane.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
+        if (claimGroup.heard === heard) claimGroup.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
       },
       // `nextDueMs` remains unchanged, so the next claim queries the store.
       (error) => this.#options.log.debug({ error: messageOf(error) }, "when the next run is due could not be read"),
     );
-    lane.asking = asking;
+    claimGroup.asking = asking;
     this.#sweeps.add(asking);
     void asking.finally(() => {
       this.#sweeps.delete(asking);
-      if (lane.asking === asking) lane.asking = undefined;
+      if (claimGroup.asking === asking) claimGroup.asking = undefined;
     });
   }
 
-  async #learnExcept(lane: Lane): Promise<void> {
-    if (!lane.exceptStale || !lane.tasks) return;
-    lane.exceptStale = false;
+  async #learnExcept(claimGroup: ClaimGroup): Promise<void> {
+    if (!claimGroup.exceptStale || !claimGroup.tasks) return;
+    claimGroup.exceptStale = false;
     try {
-      lane.except = await this.#options.store.workers.tasksBut(lane.groupIds, [...lane.tasks]);
+      claimGroup.except = await this.#options.store.workers.tasksBut(claimGroup.groupIds, [...claimGroup.tasks]);
     } catch (error) {
-      lane.exceptStale = true;
+      claimGroup.exceptStale = true;
       throw error;
     }
   }
 
   /** Returns the claimed runs that the worker can run, and releases the others. */
-  async #keep(lane: Lane, session: Attached, runs: ClaimedRun[], nowMs: number): Promise<ClaimedRun[]> {
+  async #keep(claimGroup: ClaimGroup, session: Attached, runs: ClaimedRun[], nowMs: number): Promise<ClaimedRun[]> {
     const { definitions, release } = this.#options;
     for (const run of runs) session.hold(run, nowMs);
     await definitions.ensure(runs);
-    const { tasks } = lane;
+    const { tasks } = claimGroup;
     if (!tasks) return runs;
     // Runs of tasks that were created after `except` was read.
     const foreign = runs.filter(({ taskId }) => {
@@ -324,7 +326,7 @@ export class Lanes {
       return !known || !tasks.has(handlerTask(known.definition));
     });
     if (foreign.length === 0) return runs;
-    lane.exceptStale = !lane.own;
+    claimGroup.exceptStale = !claimGroup.own;
     release(session, foreign);
     return runs.filter((run) => !foreign.includes(run));
   }

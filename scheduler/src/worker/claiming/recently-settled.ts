@@ -4,7 +4,7 @@
  * session's claims or in the late reply to a claim. Fences only rise and are never reused, so new claims seldom need a search: their fences
  * are above every recorded fence. Each batch of ended claims is stored once per open query.
  */
-export class EndedMeanwhile {
+export class RecentlySettled {
   readonly #questions = new Set<number[][]>();
 
   /**

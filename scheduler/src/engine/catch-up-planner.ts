@@ -8,7 +8,7 @@ import type { StoreClock } from "../store/store-clock.ts";
 import type { Planner } from "./planner.ts";
 import { SingleFlight } from "./single-flight.ts";
 
-export interface RescuerOptions {
+export interface CatchUpPlannerOptions {
   store: Store;
   membership: Membership;
   planner: Planner;
@@ -23,7 +23,7 @@ export interface RescuerOptions {
 /** The first `inTurn` nodes check at different times: each of them a hundredth of the horizon earlier than the node after it. */
 const inTurn = 3;
 /**
- * The shortest and the longest pause in ms before the rescuer tries the same slot again: another transaction may hold its row for an
+ * The shortest and the longest pause in ms before the catch-up planner tries the same slot again: another transaction may hold its row for an
  * unknown time.
  */
 const vainLeastMs = 50;
@@ -40,8 +40,8 @@ const stepMs = 5_000;
  * longer than the horizon; and when three nodes planned a whole horizon of 500 tasks at the same time, slots were 700 ms late on a busy
  * machine. So the nodes check one after another, and plan the nearest slots first.
  */
-export class Rescuer {
-  readonly #options: RescuerOptions;
+export class CatchUpPlanner {
+  readonly #options: CatchUpPlannerOptions;
   readonly #flight: SingleFlight;
   #aheadMs: number;
   #cancel: () => void = () => undefined;
@@ -50,10 +50,10 @@ export class Rescuer {
   #lastMono = Number.NEGATIVE_INFINITY;
   #vainMs = 0;
 
-  constructor(options: RescuerOptions) {
+  constructor(options: CatchUpPlannerOptions) {
     this.#options = options;
     this.#aheadMs = options.aheadMs;
-    this.#flight = new SingleFlight("rescuer", options.log, () => this.#rescue());
+    this.#flight = new SingleFlight("catch-up planner", options.log, () => this.#rescue());
   }
 
   onPulse({ nextSlotMs, members }: Pulse): void {

@@ -8,7 +8,7 @@ import type { HeldRun } from "./running/held-run.ts";
 /** The most heartbeats between two reads of this session's claims after a reply was lost. */
 const pulsesMost = 32;
 
-export interface BookHost {
+export interface ClaimSyncHost {
   readonly claims: Pick<ClaimStore, "adopt" | "heldBy">;
   readonly clock: Clock;
   readonly log: Log;
@@ -23,15 +23,15 @@ export interface BookHost {
 }
 
 /** Synchronises this process's claims with the store's records of them ("the book") after a session or a reply was lost. */
-export class Book {
-  readonly #host: BookHost;
+export class ClaimSync {
+  readonly #host: ClaimSyncHost;
   #inDoubt = false;
   /** `left`: heartbeats until the next read; `pause`: the number from which `left` counts down. null if no reply has been lost. */
   #later: { left: number; pause: number } | null = null;
   /** The numbers of lost sessions whose claims are being moved to the new session. */
   readonly #moving = new Set<number>();
 
-  constructor(host: BookHost) {
+  constructor(host: ClaimSyncHost) {
     this.#host = host;
   }
 

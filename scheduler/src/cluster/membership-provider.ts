@@ -22,7 +22,7 @@ export function servicePlace(url: string): string {
  *
  * All times are those of this machine's monotonic clock, in ms.
  */
-export interface Witness {
+export interface MembershipProvider {
   /** The service's name for messages, such as "ZooKeeper". */
   readonly title: string;
   /** Identifies this installation of the service. The id is stored in the service itself at the first use. */
@@ -94,7 +94,7 @@ export interface Shown {
   readonly capacity?: number | null;
 }
 
-export interface WitnessOptions {
+export interface MembershipProviderOptions {
   /** The URL as configured: zookeeper://host:port,host:port/path, redis://… */
   readonly url: string;
   /** The cluster's id in the store. A service that holds the id of another cluster is refused. */

@@ -8,7 +8,7 @@ const askedForMs = 60_000;
  * The group of runs that are addressed to this worker; its id is the negative number of the worker's session. Claims include this group
  * only while it may have runs, so runs without an addressee are claimed at no extra cost.
  */
-export class OwnGroup {
+export class AddressedRuns {
   #untilMono = Number.NEGATIVE_INFINITY;
 
   /** Called when a run was addressed to this worker; `mono` is the current monotonic time in ms. */

@@ -10,7 +10,7 @@ type Told = Exclude<Verdict, { kind: "released" }>;
 const isSnoozed = (verdict: Told) => verdict.kind === "retry" && verdict.snoozed === true;
 
 /** Notifies the listeners when runs start or end in this worker. Without listeners, runs have no overhead. */
-export class Notices {
+export class RunEvents {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
   readonly #onStart: OnStart | undefined;
   readonly #now: () => number;

@@ -15,7 +15,7 @@ const turnMs = 25;
 const runsPerTurn = 500;
 const runsOfOneTask = 200;
 
-export interface TurnsOptions {
+export interface FairnessOptions {
   claims: Pick<ClaimStore, "turn">;
   clock: Clock;
   log: Log;
@@ -34,8 +34,8 @@ export interface TurnsOptions {
  * made. After a turn without runs, the next turn waits until a run ends here or the worker makes a claim, which happens when a run becomes
  * ready and at least every 250 ms. Without this wait, a worker full of long runs would send forty useless queries a second.
  */
-export class Turns {
-  readonly #options: TurnsOptions;
+export class Fairness {
+  readonly #options: FairnessOptions;
   readonly #timer: EarliestTimer;
   #taking: Promise<void> | undefined;
   /** True if another turn follows the current one. */
@@ -43,7 +43,7 @@ export class Turns {
   #afterTaskId = 0;
   #moreWaits = false;
 
-  constructor(options: TurnsOptions) {
+  constructor(options: FairnessOptions) {
     this.#options = options;
     this.#timer = new EarliestTimer(options.clock, () => this.#turn());
   }

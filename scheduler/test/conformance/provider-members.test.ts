@@ -9,15 +9,20 @@ import { systemClock } from "../../src/base/clock.ts";
 import { CarillonError } from "../../src/base/errors.ts";
 import type { Held } from "../../src/cluster/locks.ts";
 import type { Membership } from "../../src/cluster/membership.ts";
+import type { MembershipProvider } from "../../src/cluster/membership-provider.ts";
 import type { Signal } from "../../src/cluster/signal-store.ts";
-import type { Witness } from "../../src/cluster/witness.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
 import { openCoordination } from "../../src/coordination/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { StoreClock } from "../../src/store/store-clock.ts";
+import {
+  longestTimeoutMs,
+  type ProviderMember,
+  type ProviderStage,
+  providerDrivers,
+} from "../support/provider-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage } from "../support/store-stage.ts";
-import { longestTimeoutMs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 
 /**
  * Session timeout in ms. Some tests wait for the end of a session, while other sessions must not end although a busy machine delays this
@@ -34,7 +39,7 @@ const soon = { timeout: 60_000, interval: 20 };
 /** A process with its connection to the service; its heartbeats to the store go through this object too, so a test can cut both. */
 class Node {
   readonly log = recordingLog();
-  readonly member: WitnessMember;
+  readonly member: ProviderMember;
   readonly rejoins: [number, number][] = [];
   membership!: Membership;
   cutFromStore = false;
@@ -46,11 +51,11 @@ class Node {
   readonly #listening = new AbortController();
   #heard = Promise.resolve();
 
-  private constructor(member: WitnessMember) {
+  private constructor(member: ProviderMember) {
     this.member = member;
   }
 
-  static async join(name: string, stage: Stage, service: WitnessStage, nodes: Node[], sessionTimeoutMs: number) {
+  static async join(name: string, stage: Stage, service: ProviderStage, nodes: Node[], sessionTimeoutMs: number) {
     const node = new Node(await service.make({ sessionTimeoutMs }));
     nodes.push(node);
     const { sessions } = stage.store;
@@ -60,7 +65,7 @@ class Node {
     const clock = systemClock;
     node.membership = await joinCluster({
       store,
-      witness: node.#hiding(),
+      provider: node.#hiding(),
       clock,
       storeClock: new StoreClock(clock),
       log: node.log.log,
@@ -78,24 +83,24 @@ class Node {
     return node;
   }
 
-  #hiding(): Witness {
-    const { witness, hidden } = this;
-    const shown = () => witness.shown() && new Set([...(witness.shown() ?? [])].filter((id) => !hidden.has(id)));
+  #hiding(): MembershipProvider {
+    const { provider, hidden } = this;
+    const shown = () => provider.shown() && new Set([...(provider.shown() ?? [])].filter((id) => !hidden.has(id)));
     const gone = async (ids: readonly number[]) => [
-      ...(await witness.gone(ids.filter((id) => !hidden.has(id)))),
+      ...(await provider.gone(ids.filter((id) => !hidden.has(id)))),
       ...ids.filter((id) => hidden.has(id)),
     ];
-    const changed: Partial<Witness> = { shown, gone };
-    return new Proxy(witness, {
-      get(_, name: keyof Witness) {
-        const value = changed[name] ?? witness[name];
-        return typeof value === "function" ? value.bind(witness) : value;
+    const changed: Partial<MembershipProvider> = { shown, gone };
+    return new Proxy(provider, {
+      get(_, name: keyof MembershipProvider) {
+        const value = changed[name] ?? provider[name];
+        return typeof value === "function" ? value.bind(provider) : value;
       },
     });
   }
 
-  get witness(): Witness {
-    return this.member.witness;
+  get provider(): MembershipProvider {
+    return this.member.provider;
   }
 
   get leads(): boolean {
@@ -113,11 +118,11 @@ class Node {
 }
 
 /** Tests sessions and leadership with a coordination service beside the store, with real clocks and real faults. */
-describe.each(witnessDrivers)("membership with $title", (driver) => {
+describe.each(providerDrivers)("membership with $title", (driver) => {
   let stage: Stage;
-  let service: WitnessStage;
+  let service: ProviderStage;
   const nodes: Node[] = [];
-  const lasting: WitnessStage[] = [];
+  const lasting: ProviderStage[] = [];
   beforeAll(async () => {
     [stage, service] = await Promise.all([openStage(postgres()), driver.open()]);
   });
@@ -151,7 +156,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     await joinForLong(["a", "b", "c"]);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
-    await expect.poll(() => first.witness.shown()?.size, soon).toBe(3);
+    await expect.poll(() => first.provider.shown()?.size, soon).toBe(3);
     const term = first.membership.term() as number;
     await first.membership.leave("stopped");
     nodes.splice(nodes.indexOf(first), 1);
@@ -268,7 +273,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     const term = first.membership.term() as number;
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
     await service.wipeService();
-    const anew = () => nodes.every(({ witness }) => witness.sure() && witness.shownUntil() > performance.now());
+    const anew = () => nodes.every(({ provider }) => provider.sure() && provider.shownUntil() > performance.now());
     await expect.poll(anew, soon).toBe(true);
     await expect.poll(() => leaders().length, soon).toBe(1);
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
@@ -280,7 +285,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     const own = await joinForLong(["a", "b"]);
     await oneLeads();
     await own.restartService();
-    const sure = () => nodes.every(({ witness }) => witness.sure());
+    const sure = () => nodes.every(({ provider }) => provider.sure());
     await expect.poll(() => sure() && leaders().length, soon).toBe(1);
     const [leader] = leaders();
     expect((await stage.store.sessions.members()).leadership).toMatchObject({
@@ -328,9 +333,9 @@ describe("membership with ZooKeeper: ownership of the path", () => {
         failFast: true,
         sessionTimeoutMs: keptMs,
       });
-    const witness = (await at("ann:secret@")) as Witness;
-    witness.announce({ sessionId: 7, node: "a", role: "node", host: "h", pid: 1, version: "0", groups: [] });
-    await expect.poll(() => witness.sure(), soon).toBe(true);
+    const provider = (await at("ann:secret@")) as MembershipProvider;
+    provider.announce({ sessionId: 7, node: "a", role: "node", host: "h", pid: 1, version: "0", groups: [] });
+    await expect.poll(() => provider.sure(), soon).toBe(true);
     await expect(at("")).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
     await expect(at("bob:guess@")).rejects.toMatchObject({
       code: "COORDINATION_REFUSED",
@@ -339,7 +344,7 @@ describe("membership with ZooKeeper: ownership of the path", () => {
     const stranger = await connect(ensemble.connectString("/guarded/carillon"));
     await expect(stranger.create("/members/8")).rejects.toMatchObject({ code: "NO_AUTH" });
     await expect(stranger.get("/members/7")).rejects.toMatchObject({ code: "NO_AUTH" });
-    const locks = await witness.locks({ era: 0, nextBase: async () => 1 });
+    const locks = await provider.locks({ era: 0, nextBase: async () => 1 });
     const held: (Held | undefined)[] = [];
     for (const kind of ["lock", "semaphore", "election"] as const) {
       held.push(await locks.permits({ kind, name: "x", permits: 1, fair: true }).acquire(true, options.signal));
@@ -353,7 +358,7 @@ describe("membership with ZooKeeper: ownership of the path", () => {
     await expect(stranger.delete("/grace-locks/x/holder")).rejects.toMatchObject({ code: "NO_AUTH" });
     expect([use.held, ...held.map((one) => one?.held)]).toEqual([true, true, true, true]);
     await stranger.close();
-    await witness.leave();
+    await provider.leave();
   });
 
   it("refuses another cluster's path, foreign data, another coordination provider, and an unknown scheme", async () => {
@@ -368,7 +373,7 @@ describe("membership with ZooKeeper: ownership of the path", () => {
     };
     const at = (where: string) =>
       openCoordination(`zookeeper://${ensemble.server.address}${where}`, stage.store.sessions, away);
-    const witness = (await at(path)) as Witness;
+    const provider = (await at(path)) as MembershipProvider;
     const { sessionId } = await stage.store.sessions.open(identity, stage.nowMs).then((opened) => {
       if ("sessionId" in opened) return opened;
       throw new Error("the name is taken");
@@ -396,6 +401,6 @@ describe("membership with ZooKeeper: ownership of the path", () => {
     await expect(openCoordination("zookeeper://127.0.0.1:1/x", stage.store.sessions, away)).rejects.toMatchObject({
       code: "COORDINATION_UNREACHABLE",
     });
-    await witness.leave();
+    await provider.leave();
   });
 });

@@ -4,8 +4,8 @@ import { VirtualClock } from "../../../test/support/virtual-clock.ts";
 import type { Membership } from "../../cluster/membership.ts";
 import type { ClaimedRun, ClaimRequest, TurnRequest } from "../../run/claim-store.ts";
 import type { DueQueue } from "../running/due-queue.ts";
+import { Fairness } from "./fairness.ts";
 import { Pace } from "./pace.ts";
-import { Turns } from "./turns.ts";
 
 let clock: VirtualClock;
 /** When the turns (fairness queries) began, by the virtual clock in ms. */
@@ -13,14 +13,14 @@ let taken: number[];
 /** The results of the next turns; later turns return no run. */
 let brings: { runs: number; lastTaskId: number }[];
 let overdue: { size: number; firstTaskIds: number[]; priority: number };
-let turns: Turns;
+let turns: Fairness;
 
 beforeEach(() => {
   clock = new VirtualClock(0);
   taken = [];
   brings = [];
   overdue = { size: 1, firstTaskIds: [1], priority: 5 };
-  turns = new Turns({
+  turns = new Fairness({
     claims: {
       turn: async (_: TurnRequest) => {
         taken.push(clock.monotonic());

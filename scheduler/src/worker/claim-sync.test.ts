@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { ClaimedRun } from "../run/claim-store.ts";
-import { Book, type BookHost } from "./book.ts";
+import { ClaimSync, type ClaimSyncHost } from "./claim-sync.ts";
 
 /** Creates a `Book` over a store whose answers the test gives, in any order. */
 function bookOf() {
@@ -10,7 +10,7 @@ function bookOf() {
   const later = (kind: keyof typeof answers) => () =>
     new Promise<ClaimedRun[]>((resolve) => void answers[kind].push(resolve));
   const told = { moved: 0 };
-  const host: BookHost = {
+  const host: ClaimSyncHost = {
     claims: { adopt: later("adopt"), heldBy: later("heldBy") },
     clock: systemClock,
     log: silentLog,
@@ -21,7 +21,7 @@ function bookOf() {
     again: () => undefined,
     moved: () => void told.moved++,
   };
-  return { book: new Book(host), told, answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
+  return { book: new ClaimSync(host), told, answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
 }
 
 it("is moving until the lost session's claims are known, even if the claims are read for a lost reply meanwhile", async () => {

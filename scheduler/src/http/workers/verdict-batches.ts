@@ -23,7 +23,7 @@ interface Batch {
  * poll timed out, the verdict is written only once. A different verdict on the same claim waits until the first is written, so that the
  * store can refuse the second one.
  */
-export class Settling {
+export class VerdictBatches {
   readonly #claims: ClaimStore;
   readonly #now: () => number;
   readonly #log: Log;

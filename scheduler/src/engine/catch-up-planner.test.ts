@@ -4,7 +4,7 @@ import { silentLog } from "../base/log.ts";
 import type { Pulse } from "../cluster/session-store.ts";
 import type { DuePlan } from "../slots/plan-store.ts";
 import { StoreClock } from "../store/store-clock.ts";
-import { Rescuer, type RescuerOptions } from "./rescuer.ts";
+import { CatchUpPlanner, type CatchUpPlannerOptions } from "./catch-up-planner.ts";
 
 it("queries an unplannable slot ever less often, despite heartbeats that report it, and another slot at once", async () => {
   const clock = new VirtualClock(1_000_000);
@@ -12,7 +12,7 @@ it("queries an unplannable slot ever less often, despite heartbeats that report 
   let slot: DuePlan = { taskId: 1, version: 1, nextSlotMs: clock.wall() };
   const looks: number[] = [];
   let tellPulse = (): void => undefined;
-  const rescuer = new Rescuer({
+  const catchUpPlanner = new CatchUpPlanner({
     store: {
       plans: {
         due: async () => {
@@ -28,12 +28,12 @@ it("queries an unplannable slot ever less often, despite heartbeats that report 
     log: silentLog,
     horizonMs: 15_000,
     aheadMs: 2_000,
-  } as unknown as RescuerOptions);
-  tellPulse = () => rescuer.onPulse({ nextSlotMs: slot.nextSlotMs, members: [] } as unknown as Pulse);
+  } as unknown as CatchUpPlannerOptions);
+  tellPulse = () => catchUpPlanner.onPulse({ nextSlotMs: slot.nextSlotMs, members: [] } as unknown as Pulse);
   const pass = async (ms: number) => {
     for (let passedMs = 0; passedMs < ms; passedMs += 25) {
       await new Promise((resolve) => setTimeout(resolve, 0));
-      // Signals of other nodes also cause heartbeats, at shorter intervals than the rescuer's own.
+      // Signals of other nodes also cause heartbeats, at shorter intervals than the catch-up planner's own.
       tellPulse();
       clock.advance(25);
     }
@@ -45,8 +45,8 @@ it("queries an unplannable slot ever less often, despite heartbeats that report 
   await pass(1_025);
   const before = looks.length;
   slot = { ...slot, nextSlotMs: slot.nextSlotMs + 1 };
-  await rescuer.run();
+  await catchUpPlanner.run();
   await pass(100);
   expect(looks.length - before, "of another slot it looks twice at once").toBeGreaterThan(2);
-  await rescuer.stop();
+  await catchUpPlanner.stop();
 });

@@ -11,7 +11,7 @@ const mostNamed = 20;
  * Logs that the event loop was blocked, because a handler computed without a pause or the process was stopped. It logs once for this
  * process, and once in the log of each run that was executing, because one of these may be the cause.
  */
-export class Blockage {
+export class EventLoopLag {
   readonly #clock: Clock;
   readonly #log: Log;
   #lookedAt: number;

@@ -9,7 +9,7 @@ import { SingleFlight } from "./single-flight.ts";
 /** The interval in ms at which an operation is tried again while another process has locked it. */
 const elsewhereMs = 1_000;
 
-export interface StewardOptions {
+export interface OperationRunnerOptions {
   store: Store;
   membership: Membership;
   clock: Clock;
@@ -22,15 +22,15 @@ export interface StewardOptions {
  * this, so that other nodes are not burdened. The store lets any number of processes execute steps of the same operation, so a change of
  * leaders neither loses nor repeats a step.
  */
-export class Steward {
-  readonly #options: StewardOptions;
+export class OperationRunner {
+  readonly #options: OperationRunnerOptions;
   readonly #flight: SingleFlight;
   #cancel: () => void = () => undefined;
   #stopped = false;
 
-  constructor(options: StewardOptions) {
+  constructor(options: OperationRunnerOptions) {
     this.#options = options;
-    this.#flight = new SingleFlight("steward", options.log, () => this.#lead());
+    this.#flight = new SingleFlight("operation runner", options.log, () => this.#lead());
   }
 
   onPulse({ nextOperationMs }: Pulse): void {

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { EndedMeanwhile } from "./ended-meanwhile.ts";
+import { RecentlySettled } from "./recently-settled.ts";
 
 it("knows which runs settled between a query and its answer, separately for each query", async () => {
-  const meanwhile = new EndedMeanwhile();
+  const meanwhile = new RecentlySettled();
   const ended = (...fences: number[]) => meanwhile.add(fences.map((fence) => ({ fence })));
   ended(1);
   await meanwhile.during(async (hasEnded) => {

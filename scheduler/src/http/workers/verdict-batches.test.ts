@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { silentLog } from "../../base/log.ts";
 import type { ClaimStore, Settlement, Verdict } from "../../run/claim-store.ts";
-import { Settling } from "./settling.ts";
+import { VerdictBatches } from "./verdict-batches.ts";
 
 const saying = (fence: number, verdict: Partial<Verdict>): Settlement => ({
   sessionId: 1,
@@ -23,11 +23,11 @@ it("refusals of a verdict that another poll also sends go to the poll they belon
         items.flatMap(({ fence, verdict }) => ("outcome" in verdict && verdict.outcome === "failed" ? [fence] : [])),
       ),
   } as unknown as ClaimStore;
-  const settling = new Settling(claims, () => 0, silentLog);
+  const verdictBatches = new VerdictBatches(claims, () => 0, silentLog);
   const both = saying(8, {});
-  const failing = settling.add([saying(7, { outcome: "failed", error: "{}" }), both]);
+  const failing = verdictBatches.add([saying(7, { outcome: "failed", error: "{}" }), both]);
   // This poll repeats the verdict on claim 8 that is being written, and sends a different verdict on claim 7.
-  const succeeding = settling.add([saying(7, {}), both]);
+  const succeeding = verdictBatches.add([saying(7, {}), both]);
   expect(await failing).toEqual(new Set([7]));
   expect(await succeeding).toEqual(new Set());
 });
@@ -39,9 +39,9 @@ it("an unwritable verdict fails the poll that sent it, but not a poll that repea
       return new Set<number>();
     },
   } as unknown as ClaimStore;
-  const settling = new Settling(claims, () => 0, silentLog);
-  const both = settling.add([saying(7, {}), saying(8, {})]);
-  const repeated = settling.add([saying(8, {})]);
+  const verdictBatches = new VerdictBatches(claims, () => 0, silentLog);
+  const both = verdictBatches.add([saying(7, {}), saying(8, {})]);
+  const repeated = verdictBatches.add([saying(8, {})]);
   await expect(both).rejects.toThrow("out of order");
   expect(await repeated).toEqual(new Set());
 });

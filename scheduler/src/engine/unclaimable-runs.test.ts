@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Membership } from "../cluster/membership.ts";
 import type { Pulse } from "../cluster/session-store.ts";
-import { Lookout } from "./lookout.ts";
+import { UnclaimableRuns } from "./unclaimable-runs.ts";
 
 describe("the unclaimable-run detector", () => {
   it("reports a group without workers once and its end once, only as leader, and only at heartbeats with a check", () => {
@@ -9,10 +9,10 @@ describe("the unclaimable-run detector", () => {
     const at = (level: string) => (fields: object) => void lines.push(`${level} ${(fields as { what: string }).what}`);
     const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
     let term: number | null = 1;
-    const lookout = new Lookout({ log, membership: { term: () => term } as Membership });
-    const pulse = (...unserved: string[]) => lookout.onPulse({ unserved } as unknown as Pulse);
+    const unclaimableRuns = new UnclaimableRuns({ log, membership: { term: () => term } as Membership });
+    const pulse = (...unserved: string[]) => unclaimableRuns.onPulse({ unserved } as unknown as Pulse);
     pulse("group mail");
-    lookout.onPulse({} as Pulse);
+    unclaimableRuns.onPulse({} as Pulse);
     pulse("group mail");
     pulse("group mail", "task x");
     expect(lines).toEqual(["warn group mail", "warn task x"]);
@@ -31,8 +31,8 @@ describe("the unclaimable-run detector", () => {
     const lines: string[] = [];
     const note = (fields: object) => void lines.push((fields as { what: string }).what);
     const log = { debug: note, info: note, warn: note, error: note };
-    const lookout = new Lookout({ log, membership: { term: () => 1 } as Membership });
-    const pulse = (...unserved: string[]) => lookout.onPulse({ unserved } as unknown as Pulse);
+    const unclaimableRuns = new UnclaimableRuns({ log, membership: { term: () => 1 } as Membership });
+    const pulse = (...unserved: string[]) => unclaimableRuns.onPulse({ unserved } as unknown as Pulse);
     pulse(...Array.from({ length: 100 }, (_, n) => `group ${n}`));
     pulse("group 0", "group new");
     expect(lines).toEqual([
