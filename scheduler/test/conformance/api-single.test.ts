@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import type { Client } from "../../src/api/client.ts";
 import { writes } from "../../src/api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../../src/api/contract.ts";
@@ -7,7 +8,7 @@ import { ApiStage } from "../support/api-stage.ts";
 const stage = new ApiStage();
 let admin: Client;
 beforeAll(async () => {
-  await stage.open();
+  await stage.open({ secretKeys: makeSecretKey() });
   admin = stage.client();
 });
 afterAll(() => stage.close());
@@ -87,6 +88,7 @@ describe("a cached answer and its ETag", () => {
     getCalendar: "/v1/calendars/bank",
     getUser: "/v1/users/kim",
     getAlarmRule: "/v1/alarm-rules/kept",
+    getHook: "/v1/hooks/kept",
   };
   const tagged = routeIds.filter((routeId) => shapeOf(routeId).etag !== undefined && !writes(shapeOf(routeId)));
   const read = (path: string, held?: string, token = stage.tokens.admin) =>
@@ -97,6 +99,8 @@ describe("a cached answer and its ETag", () => {
     await admin.createUser({ name: "kim", password, role: "viewer" });
     await admin.createAlarmRule({ name: "kept", kind: "ended" });
     await admin.createTask({ task: "kept", options: { command: { argv: ["/usr/bin/true"] } } });
+    await admin.setSecret({ secret: "kept", value: "eight bells at dawn" });
+    await admin.setHook({ hook: "kept", secret: "kept", scheme: "bearer", task: "kept" });
   });
 
   test("are tested for every route that returns an ETag", () => {
