@@ -56,7 +56,7 @@ const leastWait = 62235;
 /** Fault: a process stopped while it was beginning to use a grace lock; after the lock's release it still believed that it held it. */
 const lateUse = 64897;
 
-/** Fault: a run that was enqueued concurrently with an edit to a limit by key belonged to no claim group and waited for ever. */
+/** Fault: a run that was enqueued concurrently with an edit to a limit by key was counted under no key and waited for ever. */
 const besideEdit = 112395;
 
 /** Fault: a coordination service stopped answering, and handlers were stopped although the store was reachable. */

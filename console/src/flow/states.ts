@@ -1,4 +1,4 @@
-/** What the tasks of a graph do: how each ended last, and how many of its runs are under way. */
+/** The states of the tasks of a graph: how each ended last, and how many of its runs are under way. */
 import { useMemo } from "react";
 import { useAnswer, useAnswers } from "../api/answers.ts";
 import type { Shown } from "../parts/state/mark.tsx";

@@ -23,7 +23,7 @@ interface Trouble {
   link: ReactNode;
 }
 
-/** What is wrong now, each with a link to the screen that shows it. */
+/** The present problems, each with a link to the screen that shows it. */
 export function useTroubles({ cluster, overdue, undecided, failures, alarming, isAlone }: Figures): Trouble[] {
   const { t } = useWords();
   const { leastOf } = useCounts();

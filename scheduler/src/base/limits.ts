@@ -13,8 +13,8 @@ export const limits = {
   alarmRuleNameLength: 100,
   alarmRules: 200,
   /**
-   * The longest name of an incoming webhook; the number of them, in all and of one namespace, and of the entries of `task.of` and `payload`
-   * of one, which are limited because each server caches all of them.
+   * The longest name of an incoming webhook; the number of webhooks, in all and in one namespace; and the number of entries of a webhook's
+   * `task.of` and of its `payload`. The numbers are limited because each server caches all webhooks.
    */
   hookNameLength: 100,
   hooks: 200,

@@ -8,7 +8,7 @@ import { OperationRunner } from "./operation-runner.ts";
 
 const wallMs = 1_800_000_000_000;
 
-/** Creates a operation runner whose store returns these results of `step` in turn, and then the last one again and again. */
+/** Creates an operation runner whose store returns these results of `step` in turn, and then the last one again and again. */
 function lead(...answers: { stepped: number | null; inMs: number | null }[]) {
   const clock = new VirtualClock(wallMs);
   let steps = 0;

@@ -89,7 +89,7 @@ function addresses(elder: Told, other: Told): Disagreement[] {
       },
     ];
   const found: Disagreement[] = [];
-  for (const [own, process, provider] of [
+  for (const [own, process, reader] of [
     [mine, other, elder],
     [theirs, elder, other],
   ] as const) {
@@ -97,7 +97,7 @@ function addresses(elder: Told, other: Told): Disagreement[] {
     found.push({
       code: "SETTINGS_DIFFER",
       setting: "address",
-      found: `${process.node} on ${process.host} says that it is reached at ${own}, which leads ${provider.node} on ${provider.host} to itself`,
+      found: `${process.node} on ${process.host} says that it is reached at ${own}, which leads ${reader.node} on ${reader.host} to itself`,
       advice: `Give ${process.node} an address that other machines reach, or none.`,
       refused: process === other,
     });

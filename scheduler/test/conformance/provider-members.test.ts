@@ -296,7 +296,7 @@ describe.each(providerDrivers)("membership with $title", (driver) => {
   });
 });
 
-/** Tests what only ZooKeeper does. redis-witness.test.ts tests what only Redis does. */
+/** Tests what only ZooKeeper does. redis-provider.test.ts tests what only Redis does. */
 describe("membership with ZooKeeper: ownership of the path", () => {
   /** Session timeout in ms; no test here waits for the end of a session. */
   const keptMs = 6_000;

@@ -32,7 +32,7 @@ const documentedRights =
   "~{carillon* &{carillon}* +eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";
 const promptReplication = ["--repl-diskless-sync-delay", "0"];
 
-/** Tests what only Redis does. witness.test.ts tests every coordination provider. */
+/** Tests what only Redis does. membership-provider.test.ts tests every coordination provider. */
 describe("coordination provider on Redis", () => {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {

@@ -5,7 +5,7 @@ import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 
-/** A kind of coordination provider under test. A driver must pass the tests in witness.test.ts. */
+/** A kind of coordination provider under test. A driver must pass the tests in membership-provider.test.ts. */
 export interface ProviderDriver {
   readonly title: string;
   open(): Promise<ProviderStage>;

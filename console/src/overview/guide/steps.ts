@@ -3,7 +3,7 @@ export const steps = ["worker", "task", "run", "see"] as const;
 export type Step = (typeof steps)[number];
 export type Place = "done" | "present" | "later";
 
-/** What a new cluster has so far. */
+/** The parts that a new cluster has so far. */
 export interface Progress {
   /** The number of live workers. */
   workers: number;

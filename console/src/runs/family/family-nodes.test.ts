@@ -51,7 +51,7 @@ describe("the graph of a family", () => {
     ];
     const { nodes, lines } = familyGraph(runs, 50, none);
     expect(nodes.map(({ runs }) => runs.length).sort((a, b) => b - a)).toEqual([199, 1, 1, 1, 1, 1, 1]);
-    // From the parent to the five nodes of its children, and from these to the join.
+    // Lines lead from the parent to the five nodes of its children, and from these to the join.
     expect(lines).toHaveLength(10);
     const many = nodes.find(({ runs }) => runs.length > 1)?.id as string;
     const opened = familyGraph(runs, 50, new Set([many]));

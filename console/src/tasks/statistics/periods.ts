@@ -6,7 +6,7 @@ export const lengths = ["hour", "day", "month"] as const;
 export type Length = (typeof lengths)[number];
 
 const dayMs = 86_400_000;
-/** By the day, this many days are shown; of hours and months the server's own ranges are. */
+/** The number of days that are shown by the day. Hours and months have the ranges of the server. */
 const daysShown = 92;
 
 /** Returns when the shown periods begin, in whole days of UTC, so that the request stays the same for a day. */

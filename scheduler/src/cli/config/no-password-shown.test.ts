@@ -58,7 +58,7 @@ const readers: Record<string, (userinfo: string) => unknown> = {
   proxies: (me) => option({ behindProxy: true, trustedProxies: [`http://${me}@p.example`] })(),
 };
 
-/** What users see: an error's message and hint, or a text. Settings are no text, because they hold the URL itself. */
+/** Returns the text that users see: an error's message and hint, or a text. Settings are no text, because they hold the URL itself. */
 async function seen(read: () => unknown): Promise<string> {
   try {
     const shown = await read();

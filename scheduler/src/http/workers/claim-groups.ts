@@ -54,7 +54,7 @@ const lookMs = 5_000;
 const turnMs = 20;
 const turnWaitMs = 1_000;
 /** Above this number of claim groups, those without waiting polls are dropped. */
-const lanesMax = 1_000;
+const claimGroupsMax = 1_000;
 
 /**
  * Assigns runs to waiting polls as soon as they are ready. If a claim returns fewer runs than requested, its claim group counts
@@ -173,7 +173,7 @@ export class ClaimGroups {
     const key = JSON.stringify([groupIds, row.tasks, aheadMs]);
     const present = this.#claimGroups.get(key);
     if (present) return present;
-    if (this.#claimGroups.size >= lanesMax) {
+    if (this.#claimGroups.size >= claimGroupsMax) {
       for (const [old, { waiting }] of this.#claimGroups) if (waiting.size === 0) this.#claimGroups.delete(old);
     }
     const claimGroup = this.#newClaimGroup(groupIds, session, aheadMs, false);

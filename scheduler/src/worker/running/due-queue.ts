@@ -17,7 +17,7 @@ interface Lane {
 export class DueQueue {
   #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
   /** By priority: the lanes that have runs, in the order in which their next runs start. */
-  #fairness: Lane[][] = Array.from({ length: priorities }, () => []);
+  #turns: Lane[][] = Array.from({ length: priorities }, () => []);
   #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
   /** Upper bound of the priorities of the waiting runs. */
@@ -52,7 +52,7 @@ export class DueQueue {
     if (!lane) {
       lane = { taskId, runs: [], head: 0 };
       lanes.set(taskId, lane);
-      (this.#fairness[priority] as Lane[]).push(lane);
+      (this.#turns[priority] as Lane[]).push(lane);
     }
     if (priority > this.#highest) this.#highest = priority;
     run.sinceMs = sinceMs;
@@ -68,7 +68,7 @@ export class DueQueue {
       return;
     }
     [this.#lanes, other.#lanes] = [other.#lanes, this.#lanes];
-    [this.#fairness, other.#fairness] = [other.#fairness, this.#fairness];
+    [this.#turns, other.#turns] = [other.#turns, this.#turns];
     [this.#heads, other.#heads] = [other.#heads, this.#heads];
     [this.#size, other.#size] = [other.#size, this.#size];
     [this.#highest, other.#highest] = [other.#highest, this.#highest];
@@ -98,7 +98,7 @@ export class DueQueue {
   shift(): HeldRun | undefined {
     if (this.#size === 0) return undefined;
     const { priority } = this;
-    const lane = (this.#fairness[priority] as Lane[])[this.#heads[priority] as number] as Lane;
+    const lane = (this.#turns[priority] as Lane[])[this.#heads[priority] as number] as Lane;
     const one = lane.runs[lane.head] as HeldRun;
     this.#size--;
     lane.head++;
@@ -114,7 +114,7 @@ export class DueQueue {
 
   /** Called after the first lane's run was taken. The lane moves to the end of the order; undefined: the lane is empty and is left out. */
   #nextTurn(priority: number, lane: Lane | undefined): void {
-    const turns = this.#fairness[priority] as Lane[];
+    const turns = this.#turns[priority] as Lane[];
     const head = this.#heads[priority] as number;
     if (lane !== undefined && head + 1 === turns.length && head === 0) return;
     if (lane !== undefined) turns.push(lane);

@@ -206,7 +206,7 @@ async function enqueueReplacing(
     database.transaction(async (client) => {
       const made = await enqueueIn(enqueuing, client, { ...write, runId }, nowMs);
       // An earlier try may have been committed after the check above, and its run may already have ended.
-      if (known && (await existing(queryIn(client), s, [runId], nowMs, false)).size > 0) throw recentlySettled();
+      if (known && (await existing(queryIn(client), s, [runId], nowMs, false)).size > 0) throw endedMeanwhile();
       return made.runId === runId ? { ...made, created: true } : made;
     });
   return database.persist(async (repeats) => {
@@ -297,7 +297,7 @@ async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueue
     const query = queryIn(client);
     const made = await query<Made>("", any["run-insert-keyed"], anyValues(writes, nowMs, ids));
     const ended = await existing(query, s, ids, nowMs, false);
-    if (ended.size > 0) throw recentlySettled();
+    if (ended.size > 0) throw endedMeanwhile();
     return made;
   });
   return madeEach(enqueuing, rows, { ...batch, local: undefined });
@@ -404,10 +404,10 @@ export function unlessTaken(error: unknown, known: boolean): "bounded" {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
   if (code !== "23505" || constraint !== "run_pkey") throw error;
   if (!known) return "bounded";
-  throw recentlySettled(error);
+  throw endedMeanwhile(error);
 }
 
-export const recentlySettled = (cause?: unknown) =>
+export const endedMeanwhile = (cause?: unknown) =>
   new CarillonError("STORE_CONFLICT", "an earlier try of this enqueue came to its end meanwhile", { cause });
 
 function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {

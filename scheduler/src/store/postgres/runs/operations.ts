@@ -15,7 +15,7 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import { audited } from "../access/audit.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
-import { existing, recentlySettled, unlessTaken } from "../enqueue/enqueue.ts";
+import { endedMeanwhile, existing, unlessTaken } from "../enqueue/enqueue.ts";
 import { RunIds } from "../enqueue/run-ids.ts";
 import { queryIn } from "../query.ts";
 import { previewBackfill } from "./backfill.ts";
@@ -117,7 +117,7 @@ async function rerun(context: OperationContext, runId: number, change: Change, d
         unlessTaken(error, known);
         throw error;
       });
-      if (known && (await existing(query, s, [number], now, false)).size > 0) throw recentlySettled();
+      if (known && (await existing(query, s, [number], now, false)).size > 0) throw endedMeanwhile();
       if (run.runId === number && !run.created) return { runId: number, created: true };
       if (run.created) {
         await audited(client, s, {
