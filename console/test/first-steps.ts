@@ -2,9 +2,7 @@ import { carillon } from "carillon";
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
 import { type House, heading, overhang, violations } from "./support/house.ts";
-import { openStage } from "./support/stage.mjs";
-
-const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+import { openStage, silentLog } from "./support/stage.mjs";
 
 /** Tests for console.test.ts: the guide on the overview of a new cluster. */
 export function firstSteps(house: House): void {
@@ -43,7 +41,7 @@ export function firstSteps(house: House): void {
         name: "beacon",
         scheduler: false,
         commands: { allow: ["echo"] },
-        log,
+        log: silentLog,
         handleSignals: false,
       });
       await worker.start();

@@ -1,6 +1,5 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import { useAnswer } from "../api/answers.ts";
 import { useWords, type Words } from "../messages/words.ts";
 import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
@@ -20,6 +19,7 @@ import { numberOf } from "./number.ts";
 import { RunProgress } from "./progress.tsx";
 import css from "./run.module.css";
 import { isOver, isState } from "./states.ts";
+import { useRun } from "./watch.ts";
 import { Waterfall } from "./waterfall.tsx";
 import { Why } from "./why/why.tsx";
 
@@ -33,9 +33,7 @@ export function RunScreen() {
   const { t } = useWords();
   const { run: text } = useParams({ from: "/runs/$run" });
   const number = numberOf(text);
-  const first = useAnswer("getRun", { run: number }, { enabled: number > 0 });
-  const live = first.data !== undefined && !isOver(first.data);
-  const run = useAnswer("getRun", { run: number }, { enabled: number > 0, ...(live ? { everyMs } : {}) });
+  const run = useRun(number, everyMs);
   return (
     <Page
       title={`${t("noun.run")} ${text}`}

@@ -9,6 +9,13 @@ import { z } from "zod";
 /** Hostile inputs: a task name like a script URL, and a text with markup and a direction override, which a page must show as text. */
 export const hostileName = "javascript:alert/@evil/../..";
 export const hostileText = '<script>window.hacked=1</script><a href="javascript:window.hacked=1">here</a>\u202egnp.exe';
+export const silentLog = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
 export const password = "seven lamps by the quay 9";
 
 /**
@@ -33,8 +40,14 @@ export async function openStage({
 }) {
   const place = schema ?? `console_${randomBytes(5).toString("hex")}`;
   const first = `nine herons at ${place}`;
-  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const options = { store, schema: place, listen, log, handleSignals: false, labels: { zone: "eu-1", rack: "b4" } };
+  const options = {
+    store,
+    schema: place,
+    listen,
+    log: silentLog,
+    handleSignals: false,
+    labels: { zone: "eu-1", rack: "b4" },
+  };
   // Nothing listens on this port, so alarm messages fail and the page shows that they will be retried.
   const alarms = { channels: { ops: { webhook: "http://127.0.0.1:9/carillon", secret: "between the two of them" } } };
   const tower = carillon({

@@ -15,4 +15,4 @@ export const escapeHint =
 
 /** True if a URL contains a password: beside the user, with or without a user name, or as an option. */
 export const hasPassword = (url: string): boolean =>
-  /^[^/]*\/\/.*:.+@/s.test(url) || /[?&](?:sentinelPassword|password)=[^&#]/.test(url);
+  /^[^/]*\/\/.*:.+@/s.test(url) || withoutPasswordOptions(url) !== url;

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
-import { dayHours, hourMs, hourOf } from "../task/statistics/statistics.ts";
+import { dayHours, dayStartOf, hourMs, hourOf } from "../task/statistics/statistics.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface StatisticsKeeperOptions {
@@ -80,8 +80,7 @@ export class StatisticsKeeper {
   async #merge(): Promise<void> {
     const { store, clock, storeClock } = this.#options;
     this.#mergedAt = clock.monotonic() - mergeEveryMs + addEveryMs; // if the merge fails, the next attempt follows after `addEveryMs`
-    const hour = hourOf(storeClock.now());
-    const day = hour - (hour % dayHours);
+    const day = dayStartOf(hourOf(storeClock.now()));
     await store.statistics.merge(day - hoursKept, day - daysKept * dayHours);
     this.#mergedAt = clock.monotonic();
   }

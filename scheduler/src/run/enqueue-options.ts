@@ -6,6 +6,7 @@ import { checkNames } from "../base/nearest.ts";
 import { endOfTime } from "../schedule/zone.ts";
 import type { Kind } from "../task/kinds/kinds.ts";
 import { type RunLabels, runLabelsKind } from "../task/kinds/run-labels.ts";
+import { durabilities } from "../task/kinds/storage.ts";
 import { type TaskDefinition, type TaskOptions, taskOptions } from "../task/options.ts";
 import { type KeyOverTime, keyOverTime } from "./keys/key-over-time.ts";
 import { clientOf, type Transaction } from "./transaction.ts";
@@ -13,7 +14,6 @@ import { clientOf, type Transaction } from "./transaction.ts";
 export const ifKeyTakens = ["keep", "replace", "again"] as const;
 export type IfKeyTaken = (typeof ifKeyTakens)[number];
 
-export const durabilities = ["full", "relaxed"] as const;
 export type EnqueueDurability = (typeof durabilities)[number];
 
 export interface EnqueueOptions extends RunPolicies, KeyOverTime {

@@ -1,7 +1,9 @@
+import type { Counters } from "../task/task-record.ts";
+
 /** Counts and states of the whole cluster, read from the store. A node computes its metrics and alarms from them. */
 export interface Figures {
   /** Exact numbers of runs and slots since counting began, by how they ended, and of retried attempts. */
-  ended: { succeeded: number; failed: number; cancelled: number; skipped: number; missed: number; retried: number };
+  ended: Counters;
   /**
    * The number of live runs by state, each counted up to limits.countedRuns. With many runs, only states that are cheap to count are
    * present.

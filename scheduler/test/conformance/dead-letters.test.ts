@@ -1,18 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
-import type { Onward, RunInput } from "../../src/run/flow.ts";
+import type { RunInput } from "../../src/run/flow.ts";
 import type { OperationFilter, OperationKind, OperationRequest } from "../../src/run/operations.ts";
 import type { TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
-
-const failing = (message: string, code?: string): Verdict => ({
-  kind: "ended",
-  outcome: "failed",
-  result: null,
-  error: JSON.stringify({ message, ...(code ? { code } : {}) }),
-});
+import {
+  change,
+  failing,
+  onward,
+  openStage,
+  type Stage,
+  settlement,
+  succeededVerdict,
+} from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("dead letters on $title", (server) => {
   let stage: Stage;
@@ -164,7 +165,6 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
       await stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
       return run.runId;
     };
-    const onward = (next: Onward): Verdict => ({ ...succeededVerdict, onward: next }) as Verdict;
 
     await stage.enqueue(parent);
     const [run] = (await stage.claim(session, [parent])) as [ClaimedRun];

@@ -1,19 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Verdict } from "../../src/run/claim-store.ts";
 import { releaseOf } from "../../src/task/release.ts";
 import { defineTask } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
-
-const failing = (message: string): Verdict => ({
-  kind: "ended",
-  outcome: "failed",
-  result: null,
-  error: JSON.stringify({ message, code: "E" }),
-});
+import { change, failing, openStage, type Stage, settlement } from "../support/store-stage.ts";
 
 async function fail(stage: Stage, session: number, task: TaskRecord, messages: string[], endedMs: number) {
   await stage.store.runs.enqueue(
@@ -21,7 +13,7 @@ async function fail(stage: Stage, session: number, task: TaskRecord, messages: s
     stage.nowMs,
   );
   const runs = await stage.claim(session, [task]);
-  const ends = runs.map((run, at) => settlement(run, failing(messages[at] as string), endedMs));
+  const ends = runs.map((run, at) => settlement(run, failing(messages[at] as string, "E"), endedMs));
   await stage.store.claims.settle(session, ends, endedMs);
   return runs.map(({ runId }) => runId);
 }

@@ -1,20 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
-import type { Onward } from "../../src/run/flow.ts";
 import type { TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
-
-const onward = (next: Onward): Verdict => ({
-  ...succeededVerdict,
-  kind: "ended",
-  outcome: "succeeded",
-  result: null,
-  error: null,
-  onward: next,
-});
+import { change, onward, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("what is connected, on $title", (server) => {
   let stage: Stage;

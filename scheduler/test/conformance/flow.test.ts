@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
-import type { Onward } from "../../src/run/flow.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import type { Store } from "../../src/store/store.ts";
 import { edited } from "../../src/task/edits.ts";
@@ -8,18 +7,19 @@ import { defineTask, type TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { asCode, change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+import {
+  asCode,
+  change,
+  onward,
+  openStage,
+  type Stage,
+  settlement,
+  succeededVerdict,
+  until,
+} from "../support/store-stage.ts";
 
 const failedVerdict: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
 const cancelledVerdict: Verdict = { kind: "ended", outcome: "cancelled", result: null, error: null };
-const onward = (next: Onward): Verdict => ({
-  ...succeededVerdict,
-  kind: "ended",
-  outcome: "succeeded",
-  result: null,
-  error: null,
-  onward: next,
-});
 
 describe.each(everyPostgres())("runs that start further runs, on $title", (server) => {
   let stage: Stage;

@@ -9,6 +9,7 @@ import { withDatabase } from "../../src/store/postgres/with-database.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { RestorableStore } from "../support/restorable-store.ts";
+import { sql } from "../support/standby.ts";
 import {
   change,
   dayMs,
@@ -34,12 +35,9 @@ describe("relaxed enqueues and a crash of the server", () => {
 
   beforeAll(async () => {
     server = await RestorableStore.start();
-    const client = new pg.Client({ connectionString: server.url });
-    await client.connect();
-    await client.query("alter system set autovacuum = off");
-    await client.query("alter system set checkpoint_timeout = '1d'");
-    await client.query("select pg_reload_conf()");
-    await client.end();
+    await sql(server, "alter system set autovacuum = off");
+    await sql(server, "alter system set checkpoint_timeout = '1d'");
+    await sql(server, "select pg_reload_conf()");
   });
   afterAll(() => server.close());
   beforeEach(async () => {
@@ -48,7 +46,7 @@ describe("relaxed enqueues and a crash of the server", () => {
     await server.holdLog();
   });
   afterEach(async () => {
-    for (const death of mortals.splice(0)) death.abort();
+    await allMortalsDie();
     await stage.close();
   });
 

@@ -2,8 +2,8 @@ import type { ChildProcess } from "node:child_process";
 import { appendFileSync, cpSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { mortal, mortalPid } from "@carillon/zookeeper/testing";
-import pg from "pg";
 import { type OwnPostgres, type Scripts, scripts, startOwn } from "./own-postgres.ts";
+import { sql } from "./standby.ts";
 
 /** A PostgreSQL that can crash, or be restored from a base backup as in a point-in-time recovery, and comes back at the same address. */
 export class RestorableStore {
@@ -57,13 +57,11 @@ export class RestorableStore {
    * the disk writes the log, however busy the machine is.
    */
   async holdLog(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.url });
-    await client.connect();
-    const { rows } = await client.query(
+    const rows = await sql(
+      this,
       "select pid from pg_stat_activity where backend_type in ('walwriter', 'background writer')",
     );
-    await client.end();
-    for (const { pid } of rows) {
+    for (const { pid } of rows as { pid: number }[]) {
       if (!this.#held.has(pid)) this.#held.set(pid, mortalPid(pid));
       process.kill(pid, "SIGSTOP");
     }

@@ -95,7 +95,11 @@ function member({ url, child: started }: Started): Member {
 }
 
 /** Executes one statement on a new connection. @returns the rows */
-export async function sql(at: Member, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+export async function sql(
+  at: Pick<Member, "url">,
+  text: string,
+  values: unknown[] = [],
+): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: at.url });
   await client.connect();
   try {

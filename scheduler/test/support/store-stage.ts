@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import type { Log } from "../../src/base/log.ts";
 import type { ClaimedRun, Settlement, Verdict } from "../../src/run/claim-store.ts";
+import type { Onward } from "../../src/run/flow.ts";
 import type { EnqueueWrite } from "../../src/run/run-record.ts";
 import { planTask } from "../../src/slots/plan.ts";
 import type { PlanWrite } from "../../src/slots/plan-store.ts";
@@ -180,6 +181,22 @@ export async function openStage(
 }
 
 export const succeededVerdict: Verdict = { kind: "ended", outcome: "succeeded", result: null, error: null };
+
+/** The verdict of a run that succeeds and begins further runs. */
+export const onward = (next: Onward): Verdict => ({
+  kind: "ended",
+  outcome: "succeeded",
+  result: null,
+  error: null,
+  onward: next,
+});
+
+export const failing = (message: string, code?: string): Verdict => ({
+  kind: "ended",
+  outcome: "failed",
+  result: null,
+  error: JSON.stringify({ message, ...(code ? { code } : {}) }),
+});
 
 export function settlement(run: ClaimedRun, verdict: Verdict, endedMs: number): Settlement {
   const { runId, fence, attempt, taskId, linked } = run;

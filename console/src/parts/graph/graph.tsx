@@ -115,7 +115,7 @@ export function Graph({ label, nodes, lines, chosen, onChoose }: GraphProps) {
   };
 
   return (
-    <div ref={frame} className={css.frame}>
+    <div ref={frame}>
       <p id={help} className="unseen">
         {t("graph.help")}
       </p>

@@ -15,24 +15,18 @@ import { Changes } from "../../tasks/versions.tsx";
 import type { Run } from "../answers.ts";
 import { Kept } from "../kept.tsx";
 import { numberOf } from "../number.ts";
-import { isOver } from "../states.ts";
+import { useRun } from "../watch.ts";
 import css from "./compare.module.css";
 import { factsOf } from "./facts.ts";
 import { Logs } from "./logs.tsx";
 
 const everyMs = 3_000;
 
-function useRun(number: number) {
-  const first = useAnswer("getRun", { run: number }, { enabled: number > 0 });
-  const isLive = first.data !== undefined && !isOver(first.data);
-  return useAnswer("getRun", { run: number }, { enabled: number > 0, ...(isLive ? { everyMs } : {}) });
-}
-
 export function CompareScreen() {
   const { t } = useWords();
   const { run: text } = useParams({ from: "/runs/$run/compare" });
   const { with: other } = useSearch({ from: "/runs/$run/compare" });
-  const run = useRun(numberOf(text));
+  const run = useRun(numberOf(text), everyMs);
   return (
     <Page
       title={other === undefined ? t("compare.title", { run: text }) : t("compare.titleWith", { run: text, other })}
@@ -111,7 +105,7 @@ function Previous({ run }: { run: Run }) {
 function WithOther({ run, other: text }: { run: Run; other: string }) {
   const { t } = useWords();
   const number = numberOf(text);
-  const other = useRun(number);
+  const other = useRun(number, everyMs);
   if (number === 0) return <Nothing title={t("run.noNumber")} />;
   return <Shown of={other}>{(data) => <Both runs={[data, run]} />}</Shown>;
 }

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { durabilities, ifKeyTakens } from "../../run/enqueue-options.ts";
+import { ifKeyTakens } from "../../run/enqueue-options.ts";
 import { liveStates, outcomes, runSources } from "../../run/run.ts";
+import { durabilities } from "../../task/kinds/storage.ts";
 import {
   duration,
   id,

@@ -1,4 +1,4 @@
-import { type Hook, type HookContent, hookObject } from "../../access/hooks/hook.ts";
+import { type Hook, type HookContent, hookObject, tasksOf } from "../../access/hooks/hook.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { yamlObject } from "../files/yaml-object.ts";
 import { withCluster } from "../reach.ts";
@@ -12,7 +12,7 @@ interface ReasonOptions extends CommonOptions {
 }
 
 const tasksText = ({ task }: HookContent): string =>
-  typeof task === "string" ? task : `by ${task.by}: ${[...new Set(Object.values(task.of))].join(", ")}`;
+  typeof task === "string" ? task : `by ${task.by}: ${tasksOf({ task }).join(", ")}`;
 
 export function listHooks(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {

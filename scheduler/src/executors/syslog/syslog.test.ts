@@ -1,12 +1,10 @@
-import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { hostname, tmpdir } from "node:os";
-import { join } from "node:path";
+import { hostname } from "node:os";
 import { createServer as createTlsServer } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
+import { createAuthority } from "../../../../zookeeper/src/testing/certificates.ts";
 import { systemClock } from "../../base/clock.ts";
 import { syslogSender } from "./syslog.ts";
 
@@ -69,37 +67,14 @@ describe("messages are sent to a syslog server", () => {
   });
 
   test("over TLS, to a server whose certificate is trusted alone", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "carillon-syslog-"));
-    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-    execFileSync(
-      "openssl",
-      [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-        "-keyout",
-        key,
-        "-out",
-        cert,
-        ...names,
-      ],
-      { stdio: "ignore" },
-    );
-    const pair = { key: readFileSync(key), cert: readFileSync(cert) };
-    rmSync(folder, { recursive: true });
+    const authority = createAuthority();
+    const { key, cert } = authority.issue("localhost");
     const { onSocket, text } = reader();
-    const port = await listen(createTlsServer({ ...pair, allowHalfOpen: true } as object, onSocket));
+    const port = await listen(createTlsServer({ key, cert, allowHalfOpen: true } as object, onSocket));
     const url = `syslog+tls://127.0.0.1:${port}`;
     await expect(syslogSender(url, systemClock)(messages, never)).rejects.toEqual(failed("certificate"));
     expect(text()).toBe("");
-    await syslogSender(url, systemClock, { ca: pair.cert })(messages, never);
+    await syslogSender(url, systemClock, { ca: authority.cert })(messages, never);
     expect(frames(text())).toEqual(messages.map(lineOf));
   });
 

@@ -135,11 +135,13 @@ export function clusterCalls(
       return pageOf(rows, limit, item, ({ term }) => [term]);
     },
     async search({ q }, { reach }) {
-      const { runs, workers, ...rest } = await store.browse.search(q, reach.namespaces, found);
+      const number = /^[1-9]\d{0,14}$/.test(q) ? Number(q) : 0;
+      const [{ runs, workers, ...rest }, upTo] = await Promise.all([
+        store.browse.search(q, reach.namespaces, found),
+        number === 0 ? [] : store.browse.operations(number + 1, 1),
+      ]);
       const seen = runs.filter(({ task }) => reach.has(task));
       // Numbers of operations have gaps, so the newest one up to the number may be another.
-      const number = /^[1-9]\d{0,14}$/.test(q) ? Number(q) : 0;
-      const upTo = number === 0 ? [] : await store.browse.operations(number + 1, 1);
       const operations = upTo.filter(({ operationId, filter }) => operationId === number && isWithin(filter, reach));
       return {
         ...rest,

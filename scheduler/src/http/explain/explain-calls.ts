@@ -2,7 +2,7 @@ import { isCarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { allGroups } from "../../task/group-store.ts";
 import type { Call, Some } from "../call.ts";
-import { type Facts, reasonsOf } from "./explain-run.ts";
+import { type Facts, isFull, reasonsOf } from "./explain-run.ts";
 
 /** The handlers of the routes whose answers are the facts of an explanation. */
 type Reads = Some<"getRun" | "getTask" | "getCluster" | "listWorkers" | "listGroups" | "listRuns">;
@@ -55,14 +55,15 @@ function factsFor(reads: Reads, call: Call): (run: Facts["run"]) => Promise<Fact
   );
   return async (run) => {
     const [{ leader, now }, task] = await Promise.all([cluster(""), taskOf(run.task)]);
-    // An ended run is explained by its own data, so workers and groups are not read.
-    const group = run.ended === null ? task?.group : undefined;
-    const [workers, all] =
-      group === undefined ? [{ items: [] }, { items: [] }] : await Promise.all([workersOf(group), groups("")]);
+    // Only claimed and due runs are explained by their workers, and only due runs by their group, so nothing is read for others.
+    const isDue = run.state === "ready" && Date.parse(run.due) <= Date.parse(now);
+    const group = isDue || run.state === "claimed" ? task?.group : undefined;
+    const [workers, all] = await Promise.all([
+      group === undefined ? { items: [] } : workersOf(group),
+      group === undefined || !isDue ? { items: [] } : groups(""),
+    ]);
     const own = all.items.find(({ name }) => name === group) ?? null;
-    const isFull = own !== null && own.limit !== null && own.claimed >= own.limit;
-    const holders =
-      run.state === "held" ? await ofTask(run.task) : run.state === "ready" && isFull ? await ofGroup(own.name) : [];
+    const holders = run.state === "held" ? await ofTask(run.task) : own && isFull(own) ? await ofGroup(own.name) : [];
     return {
       run,
       task,

@@ -125,6 +125,9 @@ function workerLimitReasons(facts: Facts): Reason[] {
   return [reason("limit-worker", words, { limit })];
 }
 
+/** True if the group's limit lets no worker claim more of its runs. */
+export const isFull = ({ limit, claimed }: NonNullable<Facts["group"]>): boolean => limit !== null && claimed >= limit;
+
 /** The reason that the run waits for its own time; undefined if it is due. */
 function notDue({ run, nowMs }: Facts): Reason | undefined {
   const leftMs = Date.parse(run.due) - nowMs;
@@ -140,7 +143,7 @@ function readyReasons(facts: Facts): Reason[] {
   const overdueMs = nowMs - Date.parse(run.due);
   if (task === null) return [reason("task-removed", "Its task was removed.")];
   const found: Reason[] = [];
-  if (group && group.limit !== null && group.claimed >= group.limit)
+  if (group && isFull(group))
     found.push(
       reason("group-limit", `Its group is at its limit: ${group.claimed} of ${group.limit} runs are claimed.`, {
         group: group.name,

@@ -70,11 +70,14 @@ function named(names: readonly string[], text: string, from: number): number | u
 const pattern =
   /\s*(?:(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([ap])\.?m\b\.?)?|(\d{1,2})\s*([ap])\.?m\b\.?|(\d+)(?:st|nd|rd|th)\b|(\d+)|([a-z]+|&|-)|(,))/iy;
 
+/** Returns the word of the vocabulary that a synonym stands for; any other word unchanged. */
+const meantBy = (given: string): string => (Object.hasOwn(synonyms, given) ? synonyms[given] : undefined) ?? given;
+
 /** True if the text has a time of day or a word that no cron expression has: neither a month nor a weekday. */
 export const hasPhraseWord = (text: string): boolean =>
   /\d:\d|\d\s*[ap]\.?m\b|\d(?:st|nd|rd|th)\b/i.test(text) ||
   (text.toLowerCase().match(/[a-z]+/g) ?? []).some((given) => {
-    const word = (Object.hasOwn(synonyms, given) ? synonyms[given] : undefined) ?? given;
+    const word = meantBy(given);
     return vocabulary.includes(word) && monthOf(word) === undefined && weekdayOf(word) === undefined;
   });
 
@@ -102,7 +105,7 @@ export function tokensOf(phrase: string): Token[] {
 }
 
 function wordToken(given: string): Token {
-  const text = (Object.hasOwn(synonyms, given) ? synonyms[given] : undefined) ?? given;
+  const text = meantBy(given);
   if (text === "noon") return { kind: "clock", text, clock: { hour: 12, minute: 0, second: 0, bare: false } };
   if (text === "midnight") return { kind: "clock", text, clock: { hour: 0, minute: 0, second: 0, bare: false } };
   const number = numberWords.indexOf(text);

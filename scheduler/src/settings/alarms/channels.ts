@@ -4,6 +4,7 @@ import { type Language, languages } from "../../alarms/message-text.ts";
 import { CarillonError, within } from "../../base/errors.ts";
 import { meant } from "../../base/nearest.ts";
 import { zoneName } from "../../schedule/zone.ts";
+import { decoded } from "../../store/store-url.ts";
 
 interface Told {
   /** The language of the channel's messages; default: `alarms.language`. */
@@ -144,12 +145,7 @@ export const httpUrl: Check = (value) => {
 };
 const smtpUrl: Check = (value) => {
   if (!isUrl(value, /^smtps?:$/)) return "an smtp:// or smtps:// URL";
-  try {
-    decodeURIComponent(value);
-    return undefined;
-  } catch {
-    return "a URL in which each % begins an escape; % itself is %25";
-  }
+  return decoded(value) === null ? "a URL in which each % begins an escape; % itself is %25" : undefined;
 };
 
 const isAddress = (value: unknown) => typeof value === "string" && value.includes("@");

@@ -12,9 +12,11 @@ export const historyRow = {
   example: "failures",
 } as const;
 
+export const durabilities = ["full", "relaxed"] as const;
+
 export const durabilityRow = {
   part: "durability",
-  kind: choice(["full", "relaxed"]),
+  kind: choice(durabilities),
   usual: "full",
   isAbsent: true,
   description:

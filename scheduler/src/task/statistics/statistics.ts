@@ -5,6 +5,8 @@ export const hourMs = 3_600_000;
 export const dayHours = 24;
 /** The hour that contains a time (epoch ms), counted from 1970. */
 export const hourOf = (ms: number): number => Math.floor(ms / hourMs);
+/** Returns the first hour of the day (UTC) that contains the hour. */
+export const dayStartOf = (hour: number): number => hour - (hour % dayHours);
 export const statisticsPeriods = ["hour", "day", "month"] as const;
 export type StatisticsPeriod = (typeof statisticsPeriods)[number];
 /** Size classes of durations: each is a quarter of a doubling, so the values in it differ by at most 19 %. */
@@ -102,7 +104,7 @@ export function periodsOf(
 
 const startsOf: Record<StatisticsPeriod, (hour: number) => number> = {
   hour: (hour) => hour,
-  day: (hour) => hour - (hour % dayHours),
+  day: dayStartOf,
   month(hour) {
     const at = new Date(hour * hourMs);
     return hourOf(Date.UTC(at.getUTCFullYear(), at.getUTCMonth()));

@@ -202,9 +202,8 @@ async function putBack(
  */
 async function createOnce(session: Session, node: CreateOperation, receipt: string): Promise<boolean> {
   let lost = 0;
-  let isAllowed = true;
   const create = async () => {
-    if (!isAllowed || lost >= mostLost) return void (await session.create(node.path, node.data, { acl: node.acl }));
+    if (lost >= mostLost) return void (await session.create(node.path, node.data, { acl: node.acl }));
     if (lost > 0) {
       // The server of the new connection may not have received the write yet, which was sent to another server.
       await session.sync(receipt);
@@ -219,10 +218,9 @@ async function createOnce(session: Session, node: CreateOperation, receipt: stri
       return true;
     } catch (error) {
       if (isZooKeeperError(error, "NODE_EXISTS") && error.path === node.path) return false;
-      const isOfReceipt = isZooKeeperError(error, "NO_NODE", "NO_AUTH") && error.path === receipt;
-      if (!isAllowed || !isOfReceipt) throw error;
-      lost = 0;
-      isAllowed = error.code === "NO_NODE" && (await mayCreate(session, parentOf(receipt), node.acl));
+      if (!isZooKeeperError(error, "NO_NODE", "NO_AUTH") || error.path !== receipt) throw error;
+      const isAllowed = error.code === "NO_NODE" && (await mayCreate(session, parentOf(receipt), node.acl));
+      lost = isAllowed ? 0 : mostLost;
     }
   }
 }

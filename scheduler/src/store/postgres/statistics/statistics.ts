@@ -1,6 +1,13 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { outcomes } from "../../../run/run.ts";
-import { bucketsPerDoubling, dayHours, hourMs, hourOf, timeKinds } from "../../../task/statistics/statistics.ts";
+import {
+  bucketsPerDoubling,
+  dayHours,
+  dayStartOf,
+  hourMs,
+  hourOf,
+  timeKinds,
+} from "../../../task/statistics/statistics.ts";
 import type { StatisticsStore, TaskFigures, TimesRow } from "../../../task/statistics/statistics-store.ts";
 import { counterNames } from "../../../task/task-record.ts";
 import type { Database } from "../database.ts";
@@ -38,7 +45,7 @@ export function statisticsStore(database: Database): StatisticsStore {
            as "fromHour" from ${s}.statistics`,
       );
       const fromHour = row?.fromHour ?? beforeHour;
-      for (let day = fromHour - (fromHour % dayHours); day < beforeHour; day += dayHours) await mergeDay(database, day);
+      for (let day = dayStartOf(fromHour); day < beforeHour; day += dayHours) await mergeDay(database, day);
       await database.query("statistics-forget-times", `delete from ${s}.task_times where hour < $1`, [
         deleteBeforeHour,
       ]);

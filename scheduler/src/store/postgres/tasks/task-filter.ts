@@ -29,7 +29,7 @@ export const andLabelsSql = (run: string, { labels }: OperationFilter): string =
 
 /** SQL: a further condition on a row of a task, which requires the filter's labels of its `runLabels`. */
 export const andTaskLabelsSql = (task: string, { labels }: OperationFilter): string =>
-  labels === undefined ? "" : ` and ${task}.definition->'runLabels' @> ${jsonLiteral(labels)}`;
+  labels === undefined ? "" : ` and ${task}.run_labels @> ${jsonLiteral(labels)}`;
 
 const jsonLiteral = (value: object): string => `${pg.escapeLiteral(JSON.stringify(value))}::jsonb`;
 
