@@ -156,6 +156,21 @@ describe("the published packages", () => {
     load("carillon/nest");
   });
 
+  it("importing carillon loads no dependency except the PostgreSQL client", () => {
+    const seen = new Set<string>();
+    const packagesOf = (file: string): string[] => {
+      if (seen.has(file)) return [];
+      seen.add(file);
+      const specifiers = readFileSync(file, "utf8").matchAll(/^(?:import|export) (?:[^"]* from )?"([^"]+)";$/gm);
+      return [...specifiers].flatMap(([, to = ""]) =>
+        to.startsWith(".") ? packagesOf(join(dirname(file), to)) : to.startsWith("node:") ? [] : [to],
+      );
+    };
+    const loaded = packagesOf(join(modules, "carillon/lib/index.js"));
+    expect(seen.size, "the files of carillon itself").toBeGreaterThan(10);
+    expect([...new Set(loaded)]).toEqual(["pg"]);
+  });
+
   /** Compiles a file of the application. @returns the compiler's exit status and output */
   const compiled = (file: string, ...options: string[]) => {
     const tsc = join(root, "node_modules/typescript/bin/tsc");

@@ -2,7 +2,8 @@ import type { Change } from "../../base/change.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { defaultNamespace, namespaceOf } from "../../base/namespace.ts";
 import type { Sealed, SecretPlace } from "../secrets/secret-keys.ts";
-import { type Hook, tasksOf } from "./hook.ts";
+import type { Hook } from "./hook.ts";
+import { tasksOf } from "./hook-tasks.ts";
 
 /** A hook with the secret that verifies its requests; null if there is no such secret, or it is not for the hook's tasks. */
 export type KeyedHook = Hook & { sealed: (Sealed & SecretPlace) | null };

@@ -7,6 +7,7 @@ import { type Duration, parseDuration } from "../../base/duration.ts";
 import { CarillonError, within } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { namespaceOf } from "../../base/namespace.ts";
+import { tasksOf } from "./hook-tasks.ts";
 
 /** How requests are signed: docs/tasks/hooks.md has the headers of each scheme. */
 export const hookSchemes = ["github", "stripe", "standard", "bearer"] as const;
@@ -115,10 +116,6 @@ const readDuration = (given: Duration, part: string, leastMs = 0): number =>
 
 /** True if a text says where a request has a value, instead of being the value. */
 export const isSource = (text: unknown): text is string => typeof text === "string" && /^(?:\/|header:)/.test(text);
-
-/** Returns all tasks that a hook may run. */
-export const tasksOf = ({ task }: Pick<HookContent, "task">): string[] =>
-  typeof task === "string" ? [task] : [...new Set(Object.values(task.of))];
 
 const wrong = (path: string, what: string) =>
   new CarillonError("OPTION_INVALID", what, { path, hint: "See docs/tasks/hooks.md." });

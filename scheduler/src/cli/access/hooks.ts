@@ -1,4 +1,5 @@
-import { type Hook, type HookContent, hookObject, tasksOf } from "../../access/hooks/hook.ts";
+import { type Hook, type HookContent, hookObject } from "../../access/hooks/hook.ts";
+import { tasksOf } from "../../access/hooks/hook-tasks.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { yamlObject } from "../files/yaml-object.ts";
 import { withCluster } from "../reach.ts";
