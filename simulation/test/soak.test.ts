@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -35,6 +35,11 @@ it("plays every fault once before it repeats any", () => {
   const turn = inTurn(() => 0.3);
   const names = Array.from({ length: faults.length }, () => turn.next().value.name);
   expect(new Set(names)).toEqual(new Set(faults.map(({ name }) => name)));
+});
+
+it.each(["simulation", "faults"])("the processes of %s find the thread that stands in for their event loop", (part) => {
+  const compiled = new URL(`../../${part}/dist/scheduler/src/library/`, import.meta.url);
+  expect(["stand-in.js", "stand-in-thread.js"].filter((file) => !existsSync(new URL(file, compiled)))).toEqual([]);
 });
 
 it("reads the handlers' start and end records, also if a line is incomplete", () => {

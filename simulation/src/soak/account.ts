@@ -48,7 +48,7 @@ export interface Account {
 }
 
 /** Parses PostgreSQL's bigint and numeric values as numbers: epoch ms and counts are small enough. */
-const numbers: pg.CustomTypesConfig = {
+export const numbers: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") =>
     oid === 20 || oid === 1700 ? Number : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig["getTypeParser"],
 };

@@ -47,11 +47,9 @@ async function standStill(stage: Stage, members: readonly Member[]): Promise<voi
 
 const nodesOf = ({ nodes }: Stage) => nodes.map(({ member }) => member);
 
-export const faults: readonly Fault[] = [
+export const faultsOfNodes: readonly Fault[] = [
   { name: "a node is killed", run: (stage) => killAndBegin(stage, nodesOf(stage)) },
   { name: "a node stands still", run: (stage) => standStill(stage, nodesOf(stage)) },
-  { name: "a worker is killed", run: (stage) => killAndBegin(stage, stage.workers) },
-  { name: "a worker stands still", run: (stage) => standStill(stage, stage.workers) },
   {
     name: "a line to the store is cut",
     run: async (stage) => {
@@ -100,10 +98,16 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** Yields all kinds of fault in a random order, each once, and repeats that without end. */
-export function* inTurn(random: () => number): Generator<Fault, never> {
+export const faults: readonly Fault[] = [
+  ...faultsOfNodes,
+  { name: "a worker is killed", run: (stage) => killAndBegin(stage, stage.workers) },
+  { name: "a worker stands still", run: (stage) => standStill(stage, stage.workers) },
+];
+
+/** Yields the kinds of fault in a random order, each once, and repeats that without end. */
+export function* inTurn(random: () => number, kinds: readonly Fault[] = faults): Generator<Fault, never> {
   for (;;) {
-    const round = [...faults];
+    const round = [...kinds];
     while (round.length > 0) yield round.splice(Math.floor(random() * round.length), 1)[0] as Fault;
   }
 }

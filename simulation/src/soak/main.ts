@@ -2,12 +2,17 @@
  * Runs a cluster of processes on a real PostgreSQL for hours, under steady load and with regular faults: docs/contributing/soak.md.
  *
  *   npm run prove -- soak [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
+ *   … --slots N [--rate N]   slots in millions instead of the mixed load: N slots, `rate` of them due each second
+ *   … --log FILE             versions, faults, counts of each minute and the result, as lines of JSON
  */
-import { writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, writeFileSync } from "node:fs";
+import { availableParallelism, cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { positiveNumber, wholeNumber } from "../option-numbers.ts";
 import { Dice } from "../plan/dice.ts";
 import { linesAsSvg, type Panel } from "./lines-chart.ts";
+import { gridOf, type ManyAccount, periodMs } from "./many-slots.ts";
 import { type Trend, trendOf } from "./slope.ts";
 import { type Soaked, soak } from "./soak.ts";
 
@@ -17,6 +22,9 @@ const { values } = parseArgs({
     "faults-per-minute": { type: "string", default: "1" },
     coordination: { type: "string" },
     seed: { type: "string" },
+    slots: { type: "string" },
+    rate: { type: "string", default: "5000" },
+    log: { type: "string" },
     svg: { type: "string", default: "soak.svg" },
     json: { type: "boolean", default: false },
   },
@@ -24,6 +32,8 @@ const { values } = parseArgs({
 const hours = positiveNumber("hours", values.hours);
 const faultsPerMinute = positiveNumber("faults-per-minute", values["faults-per-minute"]);
 const seed = wholeNumber("seed", values.seed ?? String(Date.now() % 1_000_000), 0);
+const grid =
+  values.slots === undefined ? undefined : gridOf(wholeNumber("slots", values.slots), wholeNumber("rate", values.rate));
 const hourMs = 3_600_000;
 /** This share of the test is left out of trends: a process grows until it has executed all of its code once, which is not a leak. */
 const warmUp = 0.2;
@@ -31,13 +41,28 @@ const warmUp = 0.2;
 const say = (line: string) => {
   if (!values.json) process.stdout.write(`${line}\n`);
 };
-say(`${hours} h, ${faultsPerMinute} faults a minute, seed ${seed}`);
+const record = (entry: object) => {
+  if (values.log !== undefined) appendFileSync(values.log, `${JSON.stringify({ at: new Date(), ...entry })}\n`);
+};
+const length = grid ? `${grid.tasks * grid.rounds} slots of ${grid.tasks} tasks` : `${hours} h`;
+say(`${length}, ${faultsPerMinute} faults a minute, seed ${seed}`);
+record({
+  kind: "began",
+  command: ["npm run prove -- soak", ...process.argv.slice(2)].join(" "),
+  commit: execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim(),
+  seed,
+  node: process.version,
+  machine: `${availableParallelism()} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform}`,
+  ...(grid && { grid: { ...grid, periodMs } }),
+});
 const dice = new Dice(seed);
 const soaked = await soak({
   lengthMs: hours * hourMs,
   faultsPerMinute,
   coordination: values.coordination,
+  grid,
   say,
+  record,
   random: () => dice.between(0, 1),
 });
 const trends = trendsOf(soaked);
@@ -86,6 +111,15 @@ function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Ma
     skipped: sums.skipped,
     executions: sums.executions,
     attempts_lost: sums.attemptsLost,
+    ...(isMany(sums) && {
+      lost: sums.lost,
+      doubled: sums.doubled,
+      early: sums.early,
+      repeated: sums.repeated,
+      lateness_p50_ms: sums.latenessMs.p50,
+      lateness_p99_ms: sums.latenessMs.p99,
+      lateness_max_ms: sums.latenessMs.max,
+    }),
     recovery_max_ms: Math.max(0, ...faults.filter(({ judged }) => judged).map(({ recoveredMs }) => recoveredMs)),
     faults_not_judged: faults.filter(({ judged }) => !judged).length,
     store: title,
@@ -93,6 +127,7 @@ function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Ma
     median: levels,
     ...(violations.length > 0 ? { broken: violations.slice(0, 20) } : {}),
   };
+  record({ kind: "result", ...line });
   process.stdout.write(`${JSON.stringify(line)}\n`);
   if (violations.length > 0) process.exitCode = 1;
 }
@@ -137,6 +172,10 @@ function picture({ sampler, beganMs, faults, steady }: Soaked, trends: Map<strin
     marks,
     `${faults.length} faults (dotted); slopes by Theil and Sen; docs/contributing/soak.md says how`,
   );
+}
+
+function isMany(sums: Omit<Soaked["account"], "violations">): sums is Omit<ManyAccount, "violations"> {
+  return "lost" in sums;
 }
 
 function keyOf(name: string): string {

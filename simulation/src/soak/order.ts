@@ -8,6 +8,14 @@ export interface NodeOrder {
   readonly schema: string;
   readonly listen: string;
   readonly log: string;
+  /** Set if the load is slots in millions: the grid of their tasks, and the folder for the records of their starts. */
+  readonly many?: { readonly grid: Grid; readonly folder: string };
+}
+
+/** Tasks with the same period, whose slots are spread evenly over it. `rounds` is the number of slots of each task that are measured. */
+export interface Grid {
+  readonly tasks: number;
+  readonly rounds: number;
 }
 
 export interface WorkerOrder {

@@ -8,6 +8,8 @@ import { worker } from "../../../scheduler/src/library/remote-worker.ts";
 import type { Handler, Run } from "../../../scheduler/src/run/handler.ts";
 import { realSurroundings } from "../../../scheduler/src/settings/surroundings.ts";
 import { load, remoteGroup, worksFor } from "./load.ts";
+import { StartWriter } from "./many-notes.ts";
+import { nameOf } from "./many-slots.ts";
 import type { Asked, NodeOrder, Noted, Order, Told, WorkerOrder } from "./order.ts";
 
 const order = JSON.parse(process.argv[2] ?? "{}") as Order;
@@ -64,7 +66,7 @@ function work({ id, task, signal }: Run): Promise<"returned" | "stopped"> {
   });
 }
 
-function nodeOf({ store, coordination, schema, name, listen }: NodeOrder) {
+function nodeOf({ store, coordination, schema, name, listen, many }: NodeOrder) {
   const tower = new Carillon(
     {
       store,
@@ -83,6 +85,12 @@ function nodeOf({ store, coordination, schema, name, listen }: NodeOrder) {
       around: async (opened) => ({ ...opened, tasks: { ...opened.tasks, saveAll: async () => [] } }),
     },
   );
+  if (many) {
+    const notes = new StartWriter(many.folder, name);
+    for (let task = 0; task < many.grid.tasks; task++)
+      tower.task(nameOf(task), {}, ({ slot }) => notes.note(task, slot?.getTime() ?? Number.NaN, Date.now()));
+    return tower;
+  }
   for (const { definition } of load) if (definition.group !== remoteGroup) tower.task(definition.name, {}, handler);
   return tower;
 }

@@ -7,13 +7,17 @@ import { setTimeout as pause } from "node:timers/promises";
 import { hashOfSecret, keyText, makeSecret } from "../../../scheduler/src/access/worker-key.ts";
 import { isCarillonError } from "../../../scheduler/src/base/errors.ts";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Happening, History, Operation } from "../history.ts";
 import { type Account, account, dumpOf } from "./account.ts";
 import { Member } from "./crew.ts";
-import { inTurn, type Stage } from "./faults.ts";
+import { faults, faultsOfNodes, inTurn, type Stage } from "./faults.ts";
 import { Line } from "./line.ts";
 import { load, remoteGroup } from "./load.ts";
 import { MachineLoad } from "./machine-load.ts";
+import { StartReader } from "./many-notes.ts";
+import { definitionsOf, ManySlots, withBook } from "./many-slots.ts";
+import type { Grid } from "./order.ts";
 import { Sampler } from "./samples.ts";
 import { StartLog } from "./start-log.ts";
 import { StoreServer } from "./store-server.ts";
@@ -22,8 +26,12 @@ export interface SoakPlan {
   readonly lengthMs: number;
   readonly faultsPerMinute: number;
   readonly coordination: string | undefined;
+  /** Set if the load is slots in millions, without the other tasks and without remote workers. */
+  readonly grid: Grid | undefined;
   readonly random: () => number;
   say(line: string): void;
+  /** Adds an entry to the log that is published with the result. */
+  record(entry: object): void;
 }
 
 export interface Soaked {
@@ -48,6 +56,10 @@ const workers = ["worker-a", "worker-b"];
 const steady = new Set(["atlas", "worker-a"]);
 const schema = "soak";
 const sampleMs = 10_000;
+/** Slots in millions: their starts are read this often (ms), and the first is due this long (ms) after all processes have begun. */
+const countedMs = 60_000;
+const settledMs = 10_000;
+const savedAtOnce = 50;
 const sessionTimeoutMs = 6_000;
 /**
  * After the faults, late runs catch up for `quietMs`; then runs must start in time for `settleMs`. The recovery from a single fault may
@@ -65,6 +77,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
   const { say, random } = plan;
   const folder = mkdtempSync(join(tmpdir(), "carillon-soak-log-"));
   const log = new StartLog(join(folder, "starts"));
+  const starts = new StartReader(folder);
   const store = await StoreServer.start();
   const operations: Operation[] = [];
   const happenings: Happening[] = [];
@@ -83,10 +96,9 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
   try {
     const { store: opened, nowMs } = await tower.open();
     const ask = asker(operations);
-    for (const { definition } of load)
-      await ask({ kind: "save", task: definition.name, definition }, async (reason) =>
-        String((await tower.save(definition, { reason })).changed),
-      );
+    const { grid } = plan;
+    const definitions = grid ? definitionsOf(grid) : load.map(({ definition }) => definition);
+    await saveAll(definitions, tower, ask);
     const secret = makeSecret();
     const made = { name: "soak", groups: [remoteGroup], hash: hashOfSecret(secret), createdBy: "soak" };
     const { keyId } = await opened.workers.createKey(made, nowMs());
@@ -94,35 +106,40 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     for (const [at, name] of nodes.entries()) {
       const line = await Line.before(store.url);
       const { coordination } = plan;
-      const order = { name, store: line.url, schema, listen: `127.0.0.1:${ports[at]}`, log: log.path };
-      crew.push({ line, member: new Member({ ...order, kind: "node", ...(coordination ? { coordination } : {}) }) });
+      const more = { ...(coordination ? { coordination } : {}), ...(grid ? { many: { grid, folder } } : {}) };
+      const listen = `127.0.0.1:${ports[at]}`;
+      const member = new Member({ kind: "node", name, store: line.url, schema, listen, log: log.path, ...more });
+      crew.push({ line, member });
     }
     const servers = ports.map((port) => `http://127.0.0.1:${port}`);
     const key = keyText(keyId, secret);
-    for (const name of workers) hands.push(new Member({ kind: "worker", name, servers, key, log: log.path }));
+    if (!grid)
+      for (const name of workers) hands.push(new Member({ kind: "worker", name, servers, key, log: log.path }));
     const all = [...crew.map(({ member }) => member), ...hands];
     for (const member of all) {
       happened(`${member.name} begins its life`);
       await member.start();
     }
-    say(`${store.title}, ${nodes.length} nodes and ${workers.length} workers`);
+    say(`${store.title}, ${nodes.length} nodes and ${hands.length} workers`);
 
     const beganMs = Date.now();
-    const healMs = beganMs + plan.lengthMs;
+    const slots = grid && new ManySlots(grid, beganMs + settledMs);
+    const healMs = slots?.endMs ?? beganMs + plan.lengthMs;
     const sampler = new Sampler(store.url, schema);
     const over = new AbortController();
     const stage = { store, nodes: crew, workers: hands, steady, random, happened };
     const beside = [
-      ...load.flatMap(({ definition, enqueued }) =>
+      ...(grid ? [] : load).flatMap(({ definition, enqueued }) =>
         enqueued ? [enqueueing({ tower, ask, random, over: over.signal }, definition.name, enqueued)] : [],
       ),
       sampling(sampler, all, log, over.signal),
+      ...(slots ? [counting(plan, slots, starts, over.signal)] : []),
     ];
     // An error of the load or the sampling ends the test at once instead of at its end.
     const failed = Promise.all(beside);
     failed.catch(() => over.abort());
 
-    const faults = await troubled({ plan, stage, sampler, machine, beganMs, over: over.signal });
+    const troubles = await troubled({ plan, stage, sampler, machine, beganMs, healMs, over: over.signal });
     await until(Math.max(healMs, Date.now()), over.signal);
     say("healed; waiting for the end of what is under way");
     const [healedMs, recoveredMs] = [Date.now(), Date.now() + quietMs];
@@ -130,9 +147,16 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     over.abort();
     await failed;
     await tower.stop();
+    const endMs = Date.now();
+    const ended = { title: store.title, beganMs, endedMs: endMs, faults: troubles, sampler, steady: [...steady] };
+    if (slots) {
+      starts.take(slots);
+      const sum = await withBook(store.url, schema, (book) => slots.account(book));
+      for (const member of all) await member.stop();
+      return { ...ended, account: withTroubles(sum, all, troubles) };
+    }
     log.read();
     const dump = await dumpOf(store.url, schema);
-    const endMs = Date.now();
     const history: History = {
       endMs,
       endStoreMs: endMs,
@@ -155,12 +179,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     };
     const sum = account(history);
     for (const member of all) await member.stop();
-    for (const what of all.flatMap(({ surprises }) => surprises))
-      sum.violations.push({ invariant: "16: no process ends by itself", what });
-    for (const { name, recoveredMs: ms, judged } of faults)
-      if (judged && !(ms <= recoveryMs))
-        sum.violations.push({ invariant: "16: it recovers", what: `${name}: something was overdue ${ms} ms later` });
-    return { title: store.title, beganMs, endedMs: endMs, faults, sampler, account: sum, steady: [...steady] };
+    return { ...ended, account: withTroubles(sum, all, troubles) };
   } finally {
     for (const member of [...crew.map((one) => one.member), ...hands]) await member.kill();
     await tower.stop();
@@ -168,7 +187,42 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     for (const { line } of crew) await line.close();
     await store.close();
     log.close();
+    starts.close();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function saveAll(definitions: readonly TaskDefinition[], tower: Carillon, ask: Asking): Promise<void> {
+  for (let at = 0; at < definitions.length; at += savedAtOnce)
+    await Promise.all(
+      definitions
+        .slice(at, at + savedAtOnce)
+        .map((definition) =>
+          ask({ kind: "save", task: definition.name, definition }, async (reason) =>
+            String((await tower.save(definition, { reason })).changed),
+          ),
+        ),
+    );
+}
+
+/** Adds to the account the ends of processes that nobody asked for, and the faults after which runs stayed overdue. */
+function withTroubles<Sum extends Account>(sum: Sum, all: readonly Member[], troubles: Soaked["faults"]): Sum {
+  for (const what of all.flatMap(({ surprises }) => surprises))
+    sum.violations.push({ invariant: "16: no process ends by itself", what });
+  for (const { name, recoveredMs: ms, judged } of troubles)
+    if (judged && !(ms <= recoveryMs))
+      sum.violations.push({ invariant: "16: it recovers", what: `${name}: something was overdue ${ms} ms later` });
+  return sum;
+}
+
+/** Reads the records of starts as they are written, and logs each minute how many slots were due and started. */
+async function counting(plan: SoakPlan, slots: ManySlots, starts: StartReader, over: AbortSignal): Promise<void> {
+  for (let nextMs = Date.now() + countedMs; !over.aborted; nextMs += countedMs) {
+    await until(nextMs, over);
+    starts.take(slots);
+    const share = (Date.now() - slots.firstMs) / (slots.endMs - slots.firstMs);
+    const due = Math.round(Math.min(1, Math.max(0, share)) * slots.grid.tasks * slots.grid.rounds);
+    plan.record({ kind: "minute", due, started: slots.started });
   }
 }
 
@@ -178,6 +232,8 @@ interface Trouble {
   readonly sampler: Sampler;
   readonly machine: MachineLoad;
   readonly beganMs: number;
+  /** No fault begins after this time. */
+  readonly healMs: number;
   readonly over: AbortSignal;
 }
 
@@ -185,12 +241,12 @@ interface Trouble {
  * Applies one fault after the other; waits after each until no run is overdue, for at most about twice `recoveryMs`.
  * @returns the faults
  */
-async function troubled({ plan, stage, sampler, machine, beganMs, over }: Trouble): Promise<Soaked["faults"]> {
-  const faults: Soaked["faults"] = [];
+async function troubled({ plan, stage, sampler, machine, beganMs, healMs, over }: Trouble): Promise<Soaked["faults"]> {
+  const troubles: Soaked["faults"] = [];
   const betweenMs = 60_000 / plan.faultsPerMinute;
   let nextMs = beganMs + Math.min(betweenMs, 10_000);
-  for (const fault of inTurn(plan.random)) {
-    if (nextMs > beganMs + plan.lengthMs || over.aborted) break;
+  for (const fault of inTurn(plan.random, plan.grid ? faultsOfNodes : faults)) {
+    if (nextMs > healMs || over.aborted) break;
     await until(nextMs, over);
     if (over.aborted) break;
     const atMs = Date.now();
@@ -200,13 +256,14 @@ async function troubled({ plan, stage, sampler, machine, beganMs, over }: Troubl
     const recoveredMs = await recovery(sampler, over);
     const stoodMs = machine.take();
     const judged = stoodMs <= stoodMsMax;
-    faults.push({ atMs, name: fault.name, recoveredMs, judged });
+    troubles.push({ atMs, name: fault.name, recoveredMs, judged });
+    plan.record({ kind: "fault", name: fault.name, at: new Date(atMs), overMs: healedMs - atMs, recoveredMs, judged });
     plan.say(
       `${minutes(atMs - beganMs)}  ${fault.name}: over after ${healedMs - atMs} ms, nothing overdue ${recoveredMs} ms later${judged ? "" : ` (not judged: the machine had no room for ${stoodMs} ms)`}`,
     );
     nextMs = Math.max(nextMs + betweenMs, Date.now() + 1_000);
   }
-  return faults;
+  return troubles;
 }
 
 const quiet = () => undefined;
