@@ -24,6 +24,7 @@ import pg from "pg";
 import { FaultProxy } from "./measure/fault-proxy.ts";
 import type { Figures } from "./measure/figures.ts";
 import { type Aim, machine, newReport, print } from "./measure/report.ts";
+import { standbyScripts } from "./measure/synchronous-pair.ts";
 import type { Order, Told } from "./pg-failover/node.ts";
 
 const patienceMs = 20_000;
@@ -51,19 +52,7 @@ const [rounds, syncRounds, lagMost] = [values.rounds, values["sync-rounds"], val
   return number;
 }) as [number, number, number];
 
-interface One {
-  url: string;
-  child: ChildProcess;
-}
-interface Scripts {
-  startPair(
-    home: string,
-    durable: boolean,
-    lineOf: (primary: string) => Promise<string>,
-  ): Promise<{ primary: One; standby: One }>;
-}
-const { startPair } = (await import(new URL("../../scripts/servers/standby.mjs", import.meta.url).href)) as Scripts;
-
+const { startPair } = await standbyScripts();
 const report = newReport(
   "pg-failover",
   aims,

@@ -6,6 +6,7 @@ import { every } from "../../scheduler/src/schedule/schedule.ts";
 import { defineTask } from "../../scheduler/src/task/task.ts";
 import type { Dump, History, Operation, Row } from "../src/history.ts";
 import { account } from "../src/soak/account.ts";
+import { withoutCause } from "../src/soak/deaths.ts";
 import { faults, inTurn } from "../src/soak/faults.ts";
 import { linesAsSvg } from "../src/soak/lines-chart.ts";
 import { trendOf } from "../src/soak/slope.ts";
@@ -40,6 +41,24 @@ it("plays every fault once before it repeats any", () => {
 it.each(["simulation", "faults"])("the processes of %s find the thread that stands in for their event loop", (part) => {
   const compiled = new URL(`../../${part}/dist/scheduler/src/library/`, import.meta.url);
   expect(["stand-in.js", "stand-in-thread.js"].filter((file) => !existsSync(new URL(file, compiled)))).toEqual([]);
+});
+
+it("finds processes that were taken for dead although no fault had disturbed them", () => {
+  const happenings = [
+    { atMs: 1_000, what: "atlas is killed" },
+    { atMs: 20_000, what: "bora stands still for 4000 ms" },
+    { atMs: 40_000, what: "cygnus is cut off from the store for 3000 ms" },
+    { atMs: 60_000, what: "atlas is stopped in order" },
+  ];
+  const death = (node: string, endedMs: number) => ({ node, endedMs, why: "silent for 1500 ms" });
+  const found = (...deaths: ReturnType<typeof death>[]) =>
+    withoutCause(deaths, happenings, 1_500).map(({ atMs }) => atMs);
+  expect(found(death("atlas", 2_600), death("bora", 21_600), death("bora", 26_000), death("cygnus", 42_000))).toEqual(
+    [],
+  );
+  expect(found(death("atlas", 900))).toEqual([900]);
+  expect(found(death("bora", 2_600), death("bora", 29_100))).toEqual([2_600, 29_100]);
+  expect(found(death("atlas", 61_000), death("cygnus", 21_600))).toEqual([61_000, 21_600]);
 });
 
 it("reads the handlers' start and end records, also if a line is incomplete", () => {

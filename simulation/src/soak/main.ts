@@ -2,6 +2,7 @@
  * Runs a cluster of processes on a real PostgreSQL for hours, under steady load and with regular faults: docs/contributing/soak.md.
  *
  *   npm run prove -- soak [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
+ *   … --session-timeout DURATION  how long a silent process counts as alive: 6s, at least 1.5s
  *   … --slots N [--rate N]   slots in millions instead of the mixed load: N slots, `rate` of them due each second
  *   … --log FILE             versions, faults, counts of each minute and the result, as lines of JSON
  */
@@ -9,6 +10,7 @@ import { execFileSync } from "node:child_process";
 import { appendFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
+import { parseDuration } from "../../../scheduler/src/base/duration.ts";
 import { positiveNumber, wholeNumber } from "../option-numbers.ts";
 import { Dice } from "../plan/dice.ts";
 import { linesAsSvg, type Panel } from "./lines-chart.ts";
@@ -25,6 +27,7 @@ const { values } = parseArgs({
     slots: { type: "string" },
     rate: { type: "string", default: "5000" },
     log: { type: "string" },
+    "session-timeout": { type: "string", default: "6s" },
     svg: { type: "string", default: "soak.svg" },
     json: { type: "boolean", default: false },
   },
@@ -61,6 +64,7 @@ const soaked = await soak({
   faultsPerMinute,
   coordination: values.coordination,
   grid,
+  sessionTimeoutMs: parseDuration(values["session-timeout"]),
   say,
   record,
   random: () => dice.between(0, 1),
@@ -89,7 +93,7 @@ function trendsOf({ sampler, beganMs, endedMs }: Soaked): Map<string, Trend> {
   return trends;
 }
 
-function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Map<string, Trend>): void {
+function report({ account, faults, deaths, title, beganMs, endedMs }: Soaked, trends: Map<string, Trend>): void {
   const { violations, ...sums } = account;
   say("");
   for (const [name, { median, perHour, last }] of trends)
@@ -111,6 +115,7 @@ function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Ma
     skipped: sums.skipped,
     executions: sums.executions,
     attempts_lost: sums.attemptsLost,
+    taken_for_dead: deaths.length,
     ...(isMany(sums) && {
       lost: sums.lost,
       doubled: sums.doubled,

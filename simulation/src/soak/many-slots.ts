@@ -1,6 +1,6 @@
 /**
  * The load of a soak test that counts slots in millions: thousands of tasks on a grid of times, each slot of which is accounted for, from
- * the handlers' own records, the ledger and the history. What it holds grows with the slots by three bytes each.
+ * the handlers' own records, the ledger and the history. Its memory grows by three bytes for each slot.
  */
 import pg from "pg";
 import { every } from "../../../scheduler/src/schedule/schedule.ts";
@@ -47,7 +47,7 @@ export function definitionsOf(grid: Grid): TaskDefinition[] {
 export interface ManyAccount extends Account {
   /** Slots without an outcome, or with an outcome for which no handler was called or no run ended. */
   readonly lost: number;
-  /** Slots of which more runs or more attempts began than the store knows of. */
+  /** Slots of which more runs or more attempts began than the store has. */
   readonly doubled: number;
   readonly early: number;
   /** Slots that were started again because the process of an earlier attempt had died or lost its session. */

@@ -1,13 +1,17 @@
 /** The configuration of a process of the soak test, and its messages to its parent process. */
-export interface NodeOrder {
-  readonly kind: "node";
+interface MemberOrder {
   readonly name: string;
+  readonly sessionTimeoutMs: number;
+  readonly log: string;
+}
+
+export interface NodeOrder extends MemberOrder {
+  readonly kind: "node";
   /** URL of the store, through this process's own proxy (`Line`). */
   readonly store: string;
   readonly coordination?: string;
   readonly schema: string;
   readonly listen: string;
-  readonly log: string;
   /** Set if the load is slots in millions: the grid of their tasks, and the folder for the records of their starts. */
   readonly many?: { readonly grid: Grid; readonly folder: string };
 }
@@ -18,12 +22,10 @@ export interface Grid {
   readonly rounds: number;
 }
 
-export interface WorkerOrder {
+export interface WorkerOrder extends MemberOrder {
   readonly kind: "worker";
-  readonly name: string;
   readonly servers: readonly string[];
   readonly key: string;
-  readonly log: string;
 }
 
 export type Order = NodeOrder | WorkerOrder;

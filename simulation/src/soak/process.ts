@@ -16,7 +16,7 @@ const order = JSON.parse(process.argv[2] ?? "{}") as Order;
 const file = openSync(order.log, "a");
 const note = (noted: Noted) => void writeSync(file, `${JSON.stringify(noted)}\n`);
 const tell = (told: Told) => void process.send?.(told);
-const sessionTimeout = "6s";
+const sessionTimeout = order.sessionTimeoutMs;
 
 const log = {
   debug: () => undefined,

@@ -8,9 +8,10 @@ import { hashOfSecret, keyText, makeSecret } from "../../../scheduler/src/access
 import { isCarillonError } from "../../../scheduler/src/base/errors.ts";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
-import type { Happening, History, Operation } from "../history.ts";
+import type { Happening, History, Operation, Violation } from "../history.ts";
 import { type Account, account, dumpOf } from "./account.ts";
 import { Member } from "./crew.ts";
+import { type Death, deathsOf, withoutCause } from "./deaths.ts";
 import { faults, faultsOfNodes, inTurn, type Stage } from "./faults.ts";
 import { Line } from "./line.ts";
 import { load, remoteGroup } from "./load.ts";
@@ -26,6 +27,7 @@ export interface SoakPlan {
   readonly lengthMs: number;
   readonly faultsPerMinute: number;
   readonly coordination: string | undefined;
+  readonly sessionTimeoutMs: number;
   /** Set if the load is slots in millions, without the other tasks and without remote workers. */
   readonly grid: Grid | undefined;
   readonly random: () => number;
@@ -45,6 +47,7 @@ export interface Soaked {
     /** True if the machine had free processors during the fault and the recovery, so that lateness is the cluster's own. */
     readonly judged: boolean;
   }[];
+  readonly deaths: readonly Death[];
   readonly sampler: Sampler;
   readonly account: Account;
   /** Names of the processes that were never killed. */
@@ -60,7 +63,6 @@ const sampleMs = 10_000;
 const countedMs = 60_000;
 const settledMs = 10_000;
 const savedAtOnce = 50;
-const sessionTimeoutMs = 6_000;
 /**
  * After the faults, late runs catch up for `quietMs`; then runs must start in time for `settleMs`. The recovery from a single fault may
  * take `recoveryMs`.
@@ -74,7 +76,7 @@ const stoodMsMax = 2_000;
 const clockErrorMs = 100;
 
 export async function soak(plan: SoakPlan): Promise<Soaked> {
-  const { say, random } = plan;
+  const { say, random, sessionTimeoutMs } = plan;
   const folder = mkdtempSync(join(tmpdir(), "carillon-soak-log-"));
   const log = new StartLog(join(folder, "starts"));
   const starts = new StartReader(folder);
@@ -102,19 +104,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     const secret = makeSecret();
     const made = { name: "soak", groups: [remoteGroup], hash: hashOfSecret(secret), createdBy: "soak" };
     const { keyId } = await opened.workers.createKey(made, nowMs());
-    const ports = await freePorts(nodes.length);
-    for (const [at, name] of nodes.entries()) {
-      const line = await Line.before(store.url);
-      const { coordination } = plan;
-      const more = { ...(coordination ? { coordination } : {}), ...(grid ? { many: { grid, folder } } : {}) };
-      const listen = `127.0.0.1:${ports[at]}`;
-      const member = new Member({ kind: "node", name, store: line.url, schema, listen, log: log.path, ...more });
-      crew.push({ line, member });
-    }
-    const servers = ports.map((port) => `http://127.0.0.1:${port}`);
-    const key = keyText(keyId, secret);
-    if (!grid)
-      for (const name of workers) hands.push(new Member({ kind: "worker", name, servers, key, log: log.path }));
+    await gather({ plan, store, folder, log: log.path, key: keyText(keyId, secret), crew, hands });
     const all = [...crew.map(({ member }) => member), ...hands];
     for (const member of all) {
       happened(`${member.name} begins its life`);
@@ -148,12 +138,22 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     await failed;
     await tower.stop();
     const endMs = Date.now();
-    const ended = { title: store.title, beganMs, endedMs: endMs, faults: troubles, sampler, steady: [...steady] };
+    const deaths = await deathsOf(store.url, schema);
+    const ended = {
+      title: store.title,
+      beganMs,
+      endedMs: endMs,
+      faults: troubles,
+      deaths,
+      sampler,
+      steady: [...steady],
+    };
+    const others = withoutCause(deaths, happenings, sessionTimeoutMs);
     if (slots) {
       starts.take(slots);
       const sum = await withBook(store.url, schema, (book) => slots.account(book));
       for (const member of all) await member.stop();
-      return { ...ended, account: withTroubles(sum, all, troubles) };
+      return { ...ended, account: withTroubles(sum, all, troubles, others) };
     }
     log.read();
     const dump = await dumpOf(store.url, schema);
@@ -179,7 +179,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     };
     const sum = account(history);
     for (const member of all) await member.stop();
-    return { ...ended, account: withTroubles(sum, all, troubles) };
+    return { ...ended, account: withTroubles(sum, all, troubles, others) };
   } finally {
     for (const member of [...crew.map((one) => one.member), ...hands]) await member.kill();
     await tower.stop();
@@ -190,6 +190,33 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     starts.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+interface Gathering {
+  readonly plan: SoakPlan;
+  readonly store: StoreServer;
+  readonly folder: string;
+  readonly log: string;
+  /** The key of the remote workers. */
+  readonly key: string;
+  /** Receives the nodes, each with its line to the store; `hands` the workers. None is started. */
+  readonly crew: { member: Member; line: Line }[];
+  readonly hands: Member[];
+}
+
+async function gather({ plan, store, folder, log, key, crew, hands }: Gathering): Promise<void> {
+  const { coordination, grid, sessionTimeoutMs } = plan;
+  const ports = await freePorts(nodes.length);
+  const shared = { sessionTimeoutMs, log };
+  for (const [at, name] of nodes.entries()) {
+    const line = await Line.before(store.url);
+    const more = { ...(coordination ? { coordination } : {}), ...(grid ? { many: { grid, folder } } : {}) };
+    const listen = `127.0.0.1:${ports[at]}`;
+    const member = new Member({ ...shared, kind: "node", name, store: line.url, schema, listen, ...more });
+    crew.push({ line, member });
+  }
+  const servers = ports.map((port) => `http://127.0.0.1:${port}`);
+  if (!grid) for (const name of workers) hands.push(new Member({ ...shared, kind: "worker", name, servers, key }));
 }
 
 async function saveAll(definitions: readonly TaskDefinition[], tower: Carillon, ask: Asking): Promise<void> {
@@ -205,8 +232,14 @@ async function saveAll(definitions: readonly TaskDefinition[], tower: Carillon, 
     );
 }
 
-/** Adds to the account the ends of processes that nobody asked for, and the faults after which runs stayed overdue. */
-function withTroubles<Sum extends Account>(sum: Sum, all: readonly Member[], troubles: Soaked["faults"]): Sum {
+/** Adds to the account ends of processes that the test did not cause, the faults after which runs stayed overdue, and other violations. */
+function withTroubles<Sum extends Account>(
+  sum: Sum,
+  all: readonly Member[],
+  troubles: Soaked["faults"],
+  others: readonly Violation[],
+): Sum {
+  sum.violations.push(...others);
   for (const what of all.flatMap(({ surprises }) => surprises))
     sum.violations.push({ invariant: "16: no process ends by itself", what });
   for (const { name, recoveredMs: ms, judged } of troubles)

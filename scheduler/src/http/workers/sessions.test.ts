@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../../test/support/virtual-clock.ts";
 import { silentLog } from "../../base/log.ts";
@@ -5,6 +6,7 @@ import type { ClaimedRun } from "../../run/claim-store.ts";
 import type { Store } from "../../store/store.ts";
 import { StoreClock } from "../../store/store-clock.ts";
 import { Attached, Sessions } from "./sessions.ts";
+import { WaitingPoll } from "./waiting-poll.ts";
 
 const claim = (fence: number, claimedMs?: number) =>
   ({ runId: fence, fence, taskId: 1, attempt: 1, linked: false, dueMs: 0, claimedMs }) as ClaimedRun;
@@ -29,4 +31,56 @@ it("a claim that this server has just made has this moment", () => {
   const session = new Attached(row as never, []);
   session.hold(claim(7), 60_000);
   expect(session.known({ runId: 7, fence: 7 })?.claimedMs).toBe(60_000);
+});
+
+/** Lets time pass in steps, so that what is awaited goes on in between. */
+async function pass(clock: VirtualClock, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) {
+    clock.advance(100);
+    await setImmediate();
+  }
+}
+
+/** A server with one session, whose poll waits; the store answers heartbeats as `beat` does. */
+async function waitingAt(clock: VirtualClock, beat: () => Promise<Map<number, boolean>>) {
+  const store = {
+    workers: { attach: async () => row, directed: async () => [], beat, heldSums: async () => new Map() },
+    claims: { heldBy: async () => [] },
+  } as unknown as Store;
+  const options = { store, clock, storeClock: new StoreClock(clock), log: silentLog, onDirected: () => undefined };
+  const sessions = new Sessions(options);
+  const session = await sessions.get(1, 1);
+  const poll = new WaitingPoll({ want: 1, aheadMs: 0, waitMs: 60_000 }, clock, new AbortController().signal);
+  session.waiting = poll;
+  let outcome: unknown = "waits";
+  poll.ended.then(
+    () => (outcome = "answered"),
+    ({ code }) => (outcome = code),
+  );
+  return { sessions, outcome: () => outcome };
+}
+
+it("a waiting poll is refused before its session ends if the store does not answer the server's heartbeat", async () => {
+  const clock = new VirtualClock(60_000);
+  const { sessions, outcome } = await waitingAt(clock, () => new Promise(() => undefined));
+  await pass(clock, 3_900);
+  expect(outcome()).toBe("waits");
+  await pass(clock, 200);
+  expect(outcome()).toBe("STORE_UNREACHABLE");
+  sessions.close();
+});
+
+it("a waiting poll is refused at once if the store refuses the server's heartbeat, and goes on waiting if it answers", async () => {
+  const clock = new VirtualClock(60_000);
+  let reachable = true;
+  const { sessions, outcome } = await waitingAt(clock, async () => {
+    if (!reachable) throw new Error("the store is away");
+    return new Map([[1, false]]);
+  });
+  await pass(clock, 20_000);
+  expect(outcome()).toBe("waits");
+  reachable = false;
+  await pass(clock, 2_100);
+  expect(outcome()).toBe("STORE_UNREACHABLE");
+  sessions.close();
 });

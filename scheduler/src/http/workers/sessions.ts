@@ -152,6 +152,11 @@ export const sessionOver = (sessionId: number) =>
     hint: "Join again, and name it as `former`: what was not taken back yet moves to the new session.",
   });
 
+const storeSilent = () =>
+  new CarillonError("STORE_UNREACHABLE", "the store did not answer this server's heartbeat for its workers", {
+    hint: "Go to another server, or try again.",
+  });
+
 const foreign = (sessionId: number) =>
   new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
 
@@ -311,14 +316,19 @@ export class Sessions {
 
   #arm(): void {
     if (this.#cancel || this.#closed || this.#attached.size === 0) return;
-    let everyMs = longestBeatMs;
-    for (const { row } of this.#attached.values()) everyMs = Math.min(everyMs, row.timeoutMs / beatsPerTimeout);
-    this.#cancel = this.#options.clock.after(everyMs, () => {
+    this.#cancel = this.#options.clock.after(this.#everyMs(), () => {
       void this.#beat().finally(() => {
         this.#cancel = undefined;
         this.#arm();
       });
     });
+  }
+
+  /** The interval of the heartbeats in ms, by the session with the shortest timeout. */
+  #everyMs(): number {
+    let everyMs = longestBeatMs;
+    for (const { row } of this.#attached.values()) everyMs = Math.min(everyMs, row.timeoutMs / beatsPerTimeout);
+    return everyMs;
   }
 
   async #beat(): Promise<void> {
@@ -334,11 +344,22 @@ export class Sessions {
     }
     if (due.length === 0) return;
     const beganMs = storeClock.now();
+    // Another server may reach the store. A worker whose poll waits here would not go there before its session is over.
+    const refuse = () => {
+      for (const { waiting } of due) waiting?.refuse(storeSilent());
+    };
+    const answered = clock.after(this.#everyMs(), refuse);
     try {
-      const alive = await store.workers.beat(
-        due.map(({ id }) => id),
-        beganMs,
-      );
+      const alive = await store.workers
+        .beat(
+          due.map(({ id }) => id),
+          beganMs,
+        )
+        .catch((error) => {
+          refuse();
+          throw error;
+        })
+        .finally(answered);
       this.#beatenMono = mono;
       for (const session of due) {
         const draining = alive.get(session.id);
@@ -354,7 +375,7 @@ export class Sessions {
       await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
-      // Without heartbeats, the workers stop relying on their sessions and poll other servers.
+      // The workers whose polls waited here poll other servers now.
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
     }
   }

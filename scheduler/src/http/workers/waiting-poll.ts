@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { CarillonError } from "../../base/errors.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 
 /**
@@ -71,6 +72,11 @@ export class WaitingPoll {
   end(runs: ClaimedRun[] = []): void {
     if (this.#claiming) this.#wantsEnd = true;
     else this.#finish(() => this.#settle.resolve(runs));
+  }
+
+  /** Ends the poll with an error. A poll for which runs are being claimed ends with that claim instead. */
+  refuse(error: CarillonError): void {
+    if (!this.#claiming) this.#finish(() => this.#settle.reject(error));
   }
 
   #finish(settle: () => void): void {

@@ -1,0 +1,58 @@
+/** Which processes were taken for dead, and whether a fault explains it. */
+import pg from "pg";
+import type { Happening, Violation } from "../history.ts";
+import { numbers } from "./account.ts";
+
+/** A session that another process ended because its owner was silent. */
+export interface Death {
+  readonly node: string;
+  readonly endedMs: number;
+  readonly why: string;
+}
+
+/** How long (ms) after a fault a death may still follow from it, beside two session timeouts: the observer may have been disturbed too. */
+const afterMs = 2_000;
+
+/** Reads the deaths. Sessions of processes that left in order are not among them. */
+export async function deathsOf(url: string, schema: string): Promise<Death[]> {
+  const client = new pg.Client({ connectionString: url, types: numbers });
+  await client.connect();
+  try {
+    const { rows } = await client.query<Death>(
+      `select node, ended_ms as "endedMs", ended_why as why from "${schema}".session
+       where ended_why like 'silent %' or ended_why like 'not shown %' order by ended_ms`,
+    );
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Returns a violation for each death without a cause: the process was killed, stood still, or was without the store, and not long ago. */
+export function withoutCause(
+  deaths: readonly Death[],
+  happenings: readonly Happening[],
+  timeoutMs: number,
+): Violation[] {
+  return deaths
+    .filter(
+      ({ node, endedMs }) =>
+        !happenings.some(({ atMs, what }) => {
+          const cause = causeOf(node, what);
+          return cause !== undefined && atMs <= endedMs && endedMs <= atMs + cause + 2 * timeoutMs + afterMs;
+        }),
+    )
+    .map(({ node, endedMs, why }) => ({
+      invariant: "12: no live process is taken for dead",
+      what: `${node} was taken for dead (${why}), and no fault had disturbed it`,
+      atMs: endedMs,
+    }));
+}
+
+/** Returns how long (ms) a happening disturbed the node; undefined if it does not concern the node. */
+function causeOf(node: string, what: string): number | undefined {
+  if (!what.startsWith(`${node} `)) return undefined;
+  const [, lasting] = /(?:stands still|from the store|by the store|without a store) for (\d+) ms/.exec(what) ?? [];
+  if (lasting !== undefined) return Number(lasting);
+  return what.endsWith("is killed") ? 0 : undefined;
+}
