@@ -145,7 +145,9 @@ const shownLength = 200;
 
 /** Returns the same text for the same content, independent of the order of object keys. */
 export function sortedJson(value: unknown): string {
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (value === null) return "null";
+  if (typeof value !== "object")
+    return typeof value === "number" && Number.isFinite(value) ? `${value}` : JSON.stringify(value);
   if (typeof (value as { toJSON?: unknown }).toJSON === "function")
     return sortedJson(JSON.parse(JSON.stringify(value)));
   if (Array.isArray(value)) return `[${value.map((part) => sortedJson(part) ?? "null").join(",")}]`;
@@ -153,13 +155,18 @@ export function sortedJson(value: unknown): string {
   for (const key of sortedKeys(value)) {
     const part = sortedJson((value as Record<string, unknown>)[key]);
     // Omit values that JSON cannot express, as JSON.stringify does.
-    if (part !== undefined) parts.push(`${JSON.stringify(key)}:${part}`);
+    if (part !== undefined) parts.push(`${plainKey.test(key) ? `"${key}"` : JSON.stringify(key)}:${part}`);
   }
   return `{${parts.join(",")}}`;
 }
 
+const plainKey = /^\w+$/;
+const startsWithDigit = /^\d/;
+
 /** Returns the sorted keys of an object, but numeric keys first and in numeric order, as JavaScript enumerates the keys of an object. */
 function sortedKeys(value: object): string[] {
   const keys = Object.keys(value).sort();
-  return keys.some((key) => /^\d/.test(key)) ? Object.keys(Object.fromEntries(keys.map((key) => [key, null]))) : keys;
+  return keys.some((key) => startsWithDigit.test(key))
+    ? Object.keys(Object.fromEntries(keys.map((key) => [key, null])))
+    : keys;
 }

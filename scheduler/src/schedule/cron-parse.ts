@@ -68,11 +68,17 @@ export function tidyCron(expression: string): string {
   return expression.trim().replace(/\s+/g, " ");
 }
 
+/** Parsed expressions by their text. Many schedules have the same expressions, and each is parsed when it is given, read and compiled. */
+const parsed = new Map<string, Cron>();
+const parsedMost = 2_000;
+
 /**
  * Parses a cron expression.
  * @throws CRON_INVALID; CRON_NEVER if it never matches; SLOT_TOO_FAR if its years are beyond the last supported year
  */
 export function parseCron(expression: string): Cron {
+  const known = parsed.get(expression);
+  if (known !== undefined) return known;
   if (typeof expression !== "string") {
     throw invalid(shownValue(expression), "is not a text", 'Give a text such as "0 9 * * MON-FRI".');
   }
@@ -95,6 +101,8 @@ export function parseCron(expression: string): Cron {
       },
     );
   }
+  if (parsed.size >= parsedMost) parsed.clear();
+  parsed.set(expression, cron);
   return cron;
 }
 
