@@ -5,12 +5,14 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { seeded } from "../../src/base/random.ts";
+import { every } from "../../src/schedule/schedule.ts";
 import { Database } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/migrate.ts";
+import { defineTask } from "../../src/task/task.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { inProcess, type Said } from "../support/in-process.ts";
 import { postgres } from "../support/servers.ts";
-import { change, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
+import { asCode, change, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 
 let folder = "";
 let stage: Stage;
@@ -123,6 +125,62 @@ describe("the audit chain", () => {
       await own.store.audit.chainSkipped();
       expect((await placed()).map(({ seq }) => Number(seq))).toEqual([1, 2, 3, 4]);
       expect(await verify([], at(own.schema))).toMatchObject({ ...holds, rows: 4 });
+    } finally {
+      holder.release();
+      await own.close();
+    }
+  });
+
+  it("has new tasks in it from the statement that creates them, unless the chain is locked or the transaction goes on", async () => {
+    const own = await openStage(postgres());
+    const holder = await own.sql.connect();
+    try {
+      const create = (name: string) =>
+        own.store.tasks.saveAll(
+          Array.from({ length: 60 }, (_, n) => defineTask(`${name}-${n}`, { description: 'é\u2028 "quoted" \\ 1.50' })),
+          { author: 'ann "é"', reason: "for\na \\ test", nowMs: own.nowMs },
+          asCode,
+        );
+      const placed = async (name: string) =>
+        own.one(
+          "select count(*)::int as rows, min(seq) as first, max(seq) as last from $s.audit where named like $1 || '-%'",
+          [name],
+        );
+      await create("one");
+      expect(await placed("one")).toEqual({ rows: 60, first: 1, last: 60 });
+      const { untouched } = await own.one(
+        "select bool_and(xmax = 0) and min(ctid)::text = '(0,1)' as untouched from $s.audit",
+      );
+      expect(untouched, "no row was written twice").toBe(true);
+      await create("one");
+      expect(await placed("one"), "nothing is created").toEqual({ rows: 60, first: 1, last: 60 });
+
+      await holder.query("begin");
+      await holder.query(`select from ${own.schema}.audit_chain for update`);
+      await create("held");
+      expect(await placed("held")).toEqual({ rows: 60, first: null, last: null });
+      await holder.query("commit");
+      await create("next");
+      expect([await placed("held"), await placed("next")]).toEqual([
+        { rows: 60, first: 61, last: 120 },
+        { rows: 60, first: 121, last: 180 },
+      ]);
+
+      await own.task("many");
+      await holder.query("begin");
+      const schedules = Array.from({ length: 60 }, (_, n) =>
+        defineTask(`many:${n}`, { of: "many", schedule: every("1h") }),
+      );
+      await own.store.tasks.saveSchedules("many", schedules, change(own.nowMs), holder);
+      await made("meanwhile", own);
+      await holder.query("commit");
+      expect(await own.rows("select named, seq from $s.audit where seq in (181, 182, 183, 242) order by seq")).toEqual([
+        { named: "many", seq: 181 },
+        { named: "meanwhile", seq: 182 },
+        { named: "many:0", seq: 183 },
+        { named: "many:9", seq: 242 },
+      ]);
+      expect(await verify([], at(own.schema))).toMatchObject({ ...holds, rows: 242 });
     } finally {
       holder.release();
       await own.close();

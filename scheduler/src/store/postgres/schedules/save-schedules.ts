@@ -52,6 +52,7 @@ export async function saveSchedules(
             releaseId: null,
             schedulesOf: { name: of, version: task.version },
             zones,
+            isLast: client === undefined,
           });
     const created = new Set(records.map(({ name }) => name));
     const isSame = (definition: TaskDefinition) => {

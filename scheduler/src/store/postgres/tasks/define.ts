@@ -77,6 +77,7 @@ export async function saveAll(
       change,
       releaseId,
       zones: tasks.zones,
+      isLast: true,
     });
     records.push(...made);
     for (const { name } of made) brought.add(name);

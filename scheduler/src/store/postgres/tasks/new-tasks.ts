@@ -7,6 +7,7 @@ import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 import { gates } from "../claims/gates.ts";
 import { notifySql } from "../cluster/signals.ts";
+import { numbers } from "../columns.ts";
 import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
@@ -25,6 +26,9 @@ export function afterEndOf({ schedule }: Pick<TaskDefinition, "schedule">): numb
   return schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
 }
 
+/** SQL: a text column that is sent as one text of lines, because pg would quote each text of an array. No name and no JSON has a line break. */
+const lines = (parameter: string) => `string_to_array(${parameter}::text, e'\\n')`;
+
 /**
  * Creates, in one statement, those tasks whose names the store has never had: their first version with everything that belongs to it. New
  * tasks have no planned runs to withdraw, and no runs that wait for a slot. Rows are inserted in the order of their names, so that nodes
@@ -40,6 +44,7 @@ export async function createTasks(
     releaseId,
     schedulesOf,
     zones: known,
+    isLast,
   }: {
     groupIdOf: (definition: TaskDefinition) => number;
     change: Change;
@@ -49,6 +54,8 @@ export async function createTasks(
     schedulesOf?: { name: string; version: number };
     /** The cache of zones, after a call of its `enter` for these tasks. */
     zones: KnownZones;
+    /** False if the transaction goes on after this statement. It would hold the chain of the audit log until it is committed. */
+    isLast: boolean;
   },
 ): Promise<TaskRecord[]> {
   const now = Math.round(change.nowMs);
@@ -66,13 +73,13 @@ export async function createTasks(
   const rows = await query<{ id: number; name: string; version: number }>(
     "task-create",
     `with given as (
-       select * from unnest($1::text[], $2::int[], $3::text[], $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $16::boolean[], $11::text[])
+       select * from unnest(${lines("$1")}, $2::int[], ${lines("$3")}, $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $16::int[], ${lines("$11")})
          with ordinality as g (name, group_id, text, gate, gate_limit, next_slot_ms, after_end_ms, at_end, code, n)),
      made as (
        insert into ${s}.task (name, version, group_id, definition, definition_text, gate, gate_limit, created_ms, changed_ms,
          code, code_version, of_name, of_version)
-       select name, ${s}.next_version(0), group_id, text::jsonb, text, gate, gate_limit, $8, $8,
-         code, ${s}.next_version(0), $14::text, $15::int from given order by n
+       select name, v.version, group_id, text::jsonb, text, gate, gate_limit, $8, $8, code, v.version, $14::text, $15::int
+       from given, (select ${s}.next_version(0) as version offset 0) v order by n
        on conflict (name) do nothing returning id, name, version, definition),
      versions as (
        insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms)
@@ -80,34 +87,34 @@ export async function createTasks(
      codes as (
        insert into ${s}.task_code (task_id, release_id, code, definition_text)
        select id, $12::int, code, text from made join given using (name) where $12::int is not null),
-     put_down as (
-       insert into ${s}.audit (at_ms, who, act, about, named, after, why)
-       select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
      plans as (
        insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms, at_end, zones_version)
-       select id, version, next_slot_ms, after_end_ms, at_end, $13 from made join given using (name)),
+       select id, version, next_slot_ms, after_end_ms, at_end is not null, $13 from made join given using (name)),
      places as (
        insert into ${s}.gate (task_id) select id from made join given using (name) where gate > 0),
+     put_down as (
+       select ${s}.audit_created($8, $9, $10, array_agg(name order by name), array_agg(definition order by name), $17) from made),
      told as (
-       select ${notifySql(s, "'tasks'")} where exists (select from made))
+       select ${notifySql(s, "'tasks'")} from put_down where exists (select from made))
      select id, name, version from made left join told on true`,
     [
-      news.map(({ definition }) => definition.name),
-      news.map(({ groupId }) => groupId),
-      news.map(({ text }) => text),
-      news.map(({ gate }) => gate),
-      news.map(({ limit }) => limit),
-      news.map(({ nextSlotMs }) => (nextSlotMs === null ? null : Math.round(nextSlotMs))),
-      news.map(({ definition }) => afterEndOf(definition)),
+      news.map(({ definition }) => definition.name).join("\n"),
+      numbers(news.map(({ groupId }) => groupId)),
+      news.map(({ text }) => text).join("\n"),
+      numbers(news.map(({ gate }) => gate)),
+      numbers(news.map(({ limit }) => limit)),
+      numbers(news.map(({ nextSlotMs }) => (nextSlotMs === null ? null : Math.round(nextSlotMs)))),
+      numbers(news.map(({ definition }) => afterEndOf(definition))),
       now,
       change.author,
       change.reason,
-      news.map(({ text }) => codeOfText(text)),
+      news.map(({ text }) => codeOfText(text)).join("\n"),
       releaseId,
       zonesVersion,
       schedulesOf?.name ?? null,
       schedulesOf?.version ?? null,
-      news.map(({ definition }) => definition.atEnd !== undefined),
+      numbers(news.map(({ definition }) => (definition.atEnd === undefined ? null : 1))),
+      isLast,
     ],
   );
   const byName = new Map(news.map((one) => [one.definition.name, one]));
