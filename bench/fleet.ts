@@ -3,10 +3,10 @@
  *
  *   npm run bench -- fleet           500,000 tasks, 50,000 groups; one run
  *   … --quick                        2,000 and 200, to check that the bench works
- *   … --tasks N, --groups N, --pages N, --json
+ *   … --tasks N, --groups N, --pages N, --callers N, --json
  *
  * The tasks are daily and six-hourly crons in three zones at all minutes; a twentieth of them are intervals of six hours. The node plans
- * and serves the HTTP API, and executes no runs. `start_ms` counts from the start of its process; `stall_ms_…` is the longest time for
+ * and serves the HTTP API, and executes no runs. Two callers store the tasks, a thousand in each call (`--callers N`). `start_ms` counts from the start of its process; `stall_ms_…` is the longest time for
  * which its event loop was blocked during that measurement; `rss_mb` is its peak memory over all measurements. `timeline_ms` and
  * `spread_ms` are the times of requests for seven days, for the first request and for one that finds the timeline cached. Pages are
  * requested over HTTP from random positions; a page that is not full fails the bench.
@@ -28,6 +28,7 @@ const { values } = parseArgs({
     tasks: { type: "string" },
     groups: { type: "string" },
     pages: { type: "string", default: "100" },
+    callers: { type: "string", default: "2" },
     quick: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     peers: { type: "boolean", default: false },
@@ -38,8 +39,9 @@ if (values.peers) throw new Error("this question has no peers");
 const tasks = Number(values.tasks ?? (values.quick ? 2_000 : 500_000));
 const groups = Number(values.groups ?? (values.quick ? 200 : 50_000));
 const pages = Number(values.pages);
-if (![tasks, groups, pages].every((value) => Number.isInteger(value) && value > 0))
-  throw new Error("--tasks, --groups and --pages are whole numbers above 0");
+const callers = Number(values.callers);
+if (![tasks, groups, pages, callers].every((value) => Number.isInteger(value) && value > 0))
+  throw new Error("--tasks, --groups, --pages and --callers are whole numbers above 0");
 
 const limit = 100;
 const savedTogether = 1_000;
@@ -85,10 +87,18 @@ function definitionOf(n: number) {
 async function create(): Promise<number> {
   const { store, nowMs } = await tower.open();
   const began = performance.now();
-  for (let from = 0; from < tasks; from += savedTogether) {
-    const some = Array.from({ length: Math.min(savedTogether, tasks - from) }, (_, n) => definitionOf(from + n));
-    await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() }, { release, graceMs: 60_000 });
-  }
+  let next = 0;
+  const call = async () => {
+    while (next < tasks) {
+      const from = next;
+      next += savedTogether;
+      const some = Array.from({ length: Math.min(savedTogether, tasks - from) }, (_, n) => definitionOf(from + n));
+      await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() }, { release, graceMs: 60_000 });
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, call));
+  const { rows } = await sql.query(`select count(*)::int as stored from "${schema}".task`);
+  if (rows[0].stored !== tasks) throw new Error(`${tasks} tasks were made, the store has ${rows[0].stored}`);
   return (tasks * 1_000) / (performance.now() - began);
 }
 

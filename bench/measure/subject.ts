@@ -37,7 +37,8 @@ export class Subject {
     });
     this.#exit = this.#over();
     this.#child.on("message", (told: Told) => {
-      if (told.kind === "starts") this.starts.push(...startsOf(told.batch));
+      // A batch can have more records than a call may have arguments.
+      if (told.kind === "starts") for (const start of startsOf(told.batch)) this.starts.push(start);
       this.#waiting.get(told.kind)?.(told);
       this.#waiting.delete(told.kind);
     });
