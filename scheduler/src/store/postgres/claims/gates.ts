@@ -64,8 +64,7 @@ export async function settleGates(
     await keepNewest(client, s, replacing, now);
     await stopWaiting(client, s, replacing, now);
   }
-  await demote(client, s, all, now);
-  await promote(client, s, all, now);
+  if (await demote(client, s, all, now)) await promote(client, s, all, now);
   if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
   if (!freed && bounded.length > 0) await skipBeyond(client, s, bounded, now);
   if (replacing.length > 0) await stopRunning(client, s, replacing, now);
@@ -167,9 +166,10 @@ async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now:
 /**
  * Takes slots from future runs and leaves them to runs that are due sooner; a run between two attempts keeps its slot. This is done even if
  * neither run is due yet: in a queue no signal reports that a held run has come due, and by then the slot would be taken.
+ * @returns false if no run is held, so that there is no run to give a slot to
  */
-async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
-  await client.query(
+async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<boolean> {
+  const { rows } = await client.query(
     `with kept as materialized (
        select id, task_id, due_ms, row_number() over (partition by task_id order by due_ms desc, id desc) as place
        from ${s}.run where task_id = any($1) and gate > 0 and state = ${runState.ready} and due_ms > $2 and attempt = 0),
@@ -180,10 +180,12 @@ async function demote(client: SqlClient, s: string, taskIds: number[], now: numb
      taken as (
        select id from ${s}.run where id in (
          select kept.id from kept join sooner using (task_id, place) where sooner.due_ms < kept.due_ms)
-       and state = ${runState.ready} for update skip locked)
-     update ${s}.run r set state = ${runState.held} from taken where r.id = taken.id`,
+       and state = ${runState.ready} for update skip locked),
+     moved as (update ${s}.run r set state = ${runState.held} from taken where r.id = taken.id)
+     select exists (select from ${s}.run where task_id = any($1) and state = ${runState.held}) as held`,
     [taskIds, now],
   );
+  return rows[0]?.held === true;
 }
 
 /** Gives free slots first to due runs, by priority, and then to the runs that will be due next. */
@@ -192,7 +194,8 @@ async function promote(client: SqlClient, s: string, taskIds: number[], now: num
     `with room as (
        select t.id as task_id,
               t.gate_limit - (select count(*) from ${s}.run r where r.task_id = t.id and r.gate > 0 and r.state in (${runState.ready}, ${runState.claimed})) as places
-       from ${s}.task t where t.id = any($1) and t.paused_ms is null),
+       from ${s}.task t where t.id = any($1) and t.paused_ms is null
+         and exists (select from ${s}.run h where h.task_id = t.id and h.state = ${runState.held})),
      picked as materialized (
        select pick.id from room cross join lateral (
          select id from (

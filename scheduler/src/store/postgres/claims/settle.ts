@@ -6,7 +6,7 @@ import { recordSql } from "../events/recording.ts";
 import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
 import { readyMsSql } from "./claimed-columns.ts";
-import { makesRoomSql } from "./group-limits.ts";
+import { limitedTasks, makesRoomSql } from "./group-limits.ts";
 
 /**
  * Sorts items by run number. Statements that write many runs write them in this order, so that no two of them deadlock. Runs of a backlog
@@ -139,6 +139,19 @@ export const endedEachSql = (
   s: string,
 ) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", again, cancelling,
   exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom", ${againSql}, ${heardSql} from gone`;
+
+/**
+ * SQL: one row for all ends, as `endedSql`, and in it the rows of `endedEachSql` for only those runs whose end another run waits for. Ten
+ * thousand ends of a task with a concurrency limit have none.
+ */
+export const endedLinkedSql = (
+  s: string,
+) => `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
+    array_agg(distinct task_id) filter (where linked) as linked,
+    json_agg(json_build_object('fence', fence, 'task_id', task_id, 'slotMs', slot_ms, 'origin', origin, 'parentId', parent_id, 'limitKey', limit_key,
+      'again', again, 'cancelling', cancelling, 'followed', followed, 'makesRoom', makes_room)) filter (where parent_id is not null or followed or makes_room) as awaited,
+    ${againSql}, ${heardSql}
+  from (select *, task_id = any (array(select upstream_id from ${s}.follow)) as followed, task_id = any (${limitedTasks(s)}) as makes_room from gone) g`;
 
 export function finishValues(items: Ended[]): unknown[] {
   const outcomes = items.map(({ verdict }) => runOutcome[verdict.outcome]);
