@@ -4,12 +4,15 @@ import type { Log } from "../base/log.ts";
 import type { ClaimStore, Settlement } from "../run/claim-store.ts";
 
 const settlementsPerStatement = 2_000;
+/** While a statement writes at least this many verdicts, verdicts of other tasks do not wait for it. */
+const manyVerdicts = 250;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 
 /**
  * Sends verdicts (the results of attempts) to the store, one statement at a time. All verdicts that arrive while a statement is under way
- * go with the next statement, so batches grow with the load and a single verdict waits for no batch. The store client retries until it
- * reaches the store. If the store refuses a verdict (a role's statement_timeout, revoked rights), the outbox keeps the verdict and retries
+ * go with the next statement, so batches grow with the load and a single verdict waits for no batch. If the statement under way is large,
+ * verdicts of tasks that it does not contain are sent beside it: the next run of a serial task waits for the end of the one before, and
+ * waited for the ends of thousands of another task's runs. The store client retries until it reaches the store. If the store refuses a verdict (a role's statement_timeout, revoked rights), the outbox keeps the verdict and retries
  * it later. A dropped verdict would leave the claim in the store, and the run would start again when the worker reads its claims.
  */
 export class VerdictBatcher {
@@ -21,6 +24,9 @@ export class VerdictBatcher {
   readonly #acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   #waiting: Settlement[] = [];
   #flight: Promise<void> | undefined;
+  /** The tasks of the statement under way, if it is large; and the sending of other tasks' verdicts beside it. */
+  #large: ReadonlySet<number> | undefined;
+  #beside: Promise<void> | undefined;
   /** The verdicts that the store refused and has not accepted since, each with the number of refusals. */
   readonly #refused = new Map<Settlement, number>();
   /** For each refused verdict that waits for a retry, the function that cancels the retry's timer. */
@@ -46,6 +52,7 @@ export class VerdictBatcher {
   add(settlement: Settlement): void {
     this.#waiting.push(settlement);
     this.#flight ??= this.#send();
+    if (this.#large?.has(settlement.taskId) === false) this.#beside ??= this.#sendBeside();
   }
 
   /** Number of verdicts that the store refused and has not accepted since. The worker still holds their runs, but they use no slot. */
@@ -65,16 +72,38 @@ export class VerdictBatcher {
 
   /** Resolves when no verdict is being sent or waits to be sent. Verdicts that wait for the timer of a retry are not waited for. */
   async empty(): Promise<void> {
-    while (this.#flight) await this.#flight;
+    while (this.#flight || this.#beside) await Promise.all([this.#flight, this.#beside]);
   }
 
   async #send(): Promise<void> {
     // Waits for a microtask, so that verdicts added by the same synchronous code share a statement.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
-      await this.#settle(this.#waiting.splice(0, settlementsPerStatement));
+      const batch = this.#waiting.splice(0, settlementsPerStatement);
+      if (batch.length >= manyVerdicts) {
+        this.#large = new Set(batch.map(({ taskId }) => taskId));
+        if (this.#waiting.length > 0) this.#beside ??= this.#sendBeside();
+      }
+      await this.#settle(batch);
+      this.#large = undefined;
     }
     this.#flight = undefined;
+  }
+
+  async #sendBeside(): Promise<void> {
+    await Promise.resolve();
+    for (let others = this.#takeOthers(); others.length > 0; others = this.#takeOthers()) await this.#settle(others);
+    this.#beside = undefined;
+  }
+
+  /** Takes the waiting verdicts of tasks that the large statement under way does not contain. */
+  #takeOthers(): Settlement[] {
+    const large = this.#large;
+    if (!large) return [];
+    const others = this.#waiting.filter(({ taskId }) => !large.has(taskId)).slice(0, settlementsPerStatement);
+    const taken = new Set(others);
+    if (others.length > 0) this.#waiting = this.#waiting.filter((settlement) => !taken.has(settlement));
+    return others;
   }
 
   async #settle(batch: Settlement[]): Promise<void> {

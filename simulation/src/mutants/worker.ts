@@ -78,8 +78,8 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a verdict is thrown away",
     file: "worker/verdict-batcher.ts",
-    find: "await this.#settle(this.#waiting.splice(0, settlementsPerStatement));",
-    put: "if (this.#waiting.splice(0, settlementsPerStatement).length > 1) continue;",
+    find: "const batch = this.#waiting.splice(0, settlementsPerStatement);",
+    put: "const batch = this.#waiting.splice(0, settlementsPerStatement); if (batch.length > 1) continue;",
     breaks: "16",
   },
   {
