@@ -17,7 +17,7 @@ export function nextDueOf(database: Database) {
     `${unlimitedSql(s, "(select $1::int[])")} g`,
     "g.group_id",
     `task_id <> all ($2::int[]) and ${unlimitedRunSql(s, "g.group_id", "task_id")}`,
-  )}) as next, ${limitedOfSql(s, "$1::int[]")} as limited`;
+  )}) as next, ${limitedOfSql(s, "(select $1::int[])::int[]")} as limited`;
   return async (groupIds: number[], exceptTaskIds: number[]): Promise<{ next: number | null; limited: number[] }> => {
     const [row] = await database.query<{ next: number | null; limited: number[] }>("claim-next", sql, [
       groupIds,
