@@ -34,6 +34,9 @@ export interface CalendarStore {
   /** @param version default: the present version @throws CALENDAR_UNKNOWN */
   find(name: string, version?: number): Promise<CalendarRecord>;
   list(): Promise<CalendarRecord[]>;
-  /** @throws CALENDAR_UNKNOWN if there is no such calendar, CALENDAR_USED if a task uses it */
-  remove(name: string, change: Change): Promise<void>;
+  /**
+   * @param sees true for a task that the error may name; default: every task
+   * @throws CALENDAR_UNKNOWN if there is no such calendar, CALENDAR_USED if a task uses it
+   */
+  remove(name: string, change: Change, sees?: (task: string) => boolean): Promise<void>;
 }

@@ -314,6 +314,21 @@ describe("with credentials of the same namespace", () => {
     expect(total).toBe(3);
   });
 
+  test("a calendar that is used elsewhere cannot be removed, and the refusal names no task that the caller may not see", async () => {
+    const editor = stage.clientOf(await stage.token("editor", { where: ["default"] }));
+    const command = { argv: ["/usr/bin/true"] };
+    await admin.setCalendar({ calendar: "shared-days", zone: "UTC", weekend: [], holidays: [] }, { ifVersion: 0 });
+    await admin.createTask({ task: "third/shares", options: { command, calendar: { name: "shared-days" } } });
+    const refusal = () =>
+      editor.removeCalendar({ calendar: "shared-days" }).then(
+        () => "removed",
+        ({ code, message }) => `${code} ${message}`,
+      );
+    expect(await refusal()).toBe("CALENDAR_USED calendar shared-days is used by tasks of other namespaces (1)");
+    await admin.createTask({ task: "own-days", options: { command, calendar: { name: "shared-days" } } });
+    expect(await refusal()).toBe("CALENDAR_USED calendar shared-days is used by own-days and 1 more");
+  });
+
   test("a task may use global objects, and none of another namespace", async () => {
     const options = { command: { argv: ["/usr/bin/true"] }, group: "shared" };
     await theirs.createTask({ task: "theirs/uses", options });

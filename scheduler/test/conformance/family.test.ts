@@ -123,6 +123,25 @@ describe.each(everyPostgres())("what is connected, on $title", (server) => {
       await stage.store.tasks.remove("c5", change(stage.nowMs));
       expect(await stage.store.flow.connected(which)).not.toContain("c5");
     });
+
+    it("are as many as asked for, although removed tasks and those of other namespaces are nearer", async () => {
+      const root = await task("ours/root");
+      for (const n of [1, 2, 3]) {
+        await task(`ours/removed${n}`, { after: "ours/root" });
+        await task(`theirs/near${n}`, { after: "ours/root" });
+      }
+      await task("ours/behind-removed", { after: "ours/removed1" });
+      await task("ours/behind-theirs", { after: "theirs/near1" });
+      for (const n of [1, 2, 3, 4]) await task(`ours/live${n}`, { after: "ours/root" });
+      for (const n of [1, 2, 3]) await stage.store.tasks.remove(`ours/removed${n}`, change(stage.nowMs));
+      const which = { taskId: root.taskId, namespaces: ["ours"], limit: 4 };
+      expect(await stage.store.flow.connected(which), "so the route knows that there are more").toHaveLength(4);
+      const own = ["ours/live1", "ours/live2", "ours/live3", "ours/live4", "ours/root"];
+      expect((await stage.store.flow.connected({ ...which, limit: 10 })).sort()).toEqual(own);
+      const all = await stage.store.flow.connected({ ...which, namespaces: null, limit: 20 });
+      const theirs = ["ours/behind-theirs", "theirs/near1", "theirs/near2", "theirs/near3"];
+      expect(all.sort()).toEqual([...own, ...theirs].sort());
+    });
   });
 });
 
@@ -149,5 +168,26 @@ describe("the routes of what is connected", () => {
     const { run } = await admin.runTask({ task: "ours/load" });
     const [only] = (await ours.getRunFamily({ run })).runs;
     expect(only).toMatchObject({ run, task: "ours/load", parent: null, inputs: [] });
+  });
+
+  it("show no number of a run in a namespace that the caller may not see", async () => {
+    await stage.task("theirs/source");
+    await stage.task("theirs/other");
+    await stage.task("ours/sink");
+    const admin = stage.client();
+    const ours = stage.clientOf(await stage.token("viewer", { where: ["ours"] }));
+    const runs: number[] = [];
+    for (const task of ["theirs/source", "theirs/other", "ours/sink"])
+      runs.push((await admin.runTask({ task, in: "1d" })).run);
+    const [source, other, sink] = runs as [number, number, number];
+    await stage.rows(`update $s.run set parent_id = $1, inputs = $2 where id = $3 returning id`, [
+      source,
+      [source, other],
+      sink,
+    ]);
+    const whole = (await admin.getRunFamily({ run: sink })).runs.find(({ run }) => run === sink);
+    expect(whole).toMatchObject({ parent: source, inputs: [source, other] });
+    expect((await ours.getRunFamily({ run: sink })).runs).toMatchObject([{ run: sink, parent: null, inputs: [] }]);
+    expect((await ours.getRun({ run: sink })).relatives).toEqual([]);
   });
 });

@@ -49,10 +49,14 @@ export const flowRoutes = {
         runs: z.array(
           runSummary
             .extend({
-              parent: id.nullable().describe("The run that spawned it, or that it follows, joins or continues."),
+              parent: id
+                .nullable()
+                .describe("The run of this answer that spawned it, or that it follows, joins or continues."),
               inputs: z
                 .array(id)
-                .describe("The runs that it follows, if they are several, or the one that it continues."),
+                .describe(
+                  "The runs of this answer that it follows, if they are several, or the one that it continues.",
+                ),
             })
             .meta({ id: "RunOfFamily" }),
         ),

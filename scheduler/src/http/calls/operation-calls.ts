@@ -221,7 +221,7 @@ export function calendarCalls(store: Store, clock: Clock): Some<keyof typeof cal
       return { ...comparisonObject(compared, names, nowMs), notices };
     },
     async removeCalendar({ calendar, reason }, call) {
-      await store.calendars.remove(calendar, changeOf(call, reason));
+      await store.calendars.remove(calendar, changeOf(call, reason), (task) => call.reach.has(task));
       return undefined;
     },
   };

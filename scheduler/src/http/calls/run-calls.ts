@@ -1,8 +1,10 @@
+import type { Reach } from "../../access/access.ts";
 import { runStates } from "../../api/contract/runs.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
 import { labelsOfTexts } from "../../api/run-labels.ts";
 import { limits } from "../../base/limits.ts";
 import { labelsOf } from "../../run/enqueue-options.ts";
+import type { RunFamily } from "../../run/flow.ts";
 import { outcomes, runUnknown } from "../../run/run.ts";
 import type { RunMatch, RunRecord } from "../../run/run-record.ts";
 import { type PlacedLine, placeOfRun, type RunPlace } from "../../store/browse-store.ts";
@@ -74,6 +76,20 @@ function readRunCursor(cursor: string | undefined): { start: RunPlace | null; sh
   const shown = ShownRuns.read(runs);
   if (shown === null || (phase !== "live" && phase !== "ended")) throw cursorForeign();
   return { start: { phase, atMs, runId }, shown };
+}
+
+/**
+ * Converts the runs of a family that the caller may view. A run that is not among them may be one which the caller may not view, so no number
+ * of such a run is shown.
+ */
+function familyShown(runs: RunFamily["runs"], reach: Reach) {
+  const seen = runs.filter(({ run }) => reach.has(run.task));
+  const shown = new Set(seen.map(({ run }) => run.runId));
+  return seen.map(({ run, parentId, inputs }) => ({
+    ...summary(run),
+    parent: parentId !== null && shown.has(parentId) ? parentId : null,
+    inputs: inputs.filter((id) => shown.has(id)),
+  }));
 }
 
 export function runCalls({
@@ -169,8 +185,7 @@ export function runCalls({
     async getRunFamily({ run: runId }, { reach }) {
       const { runs, more } = await store.flow.family(runId, limits.familyRuns);
       if (runs.length === 0) throw runUnknown(runId);
-      const seen = runs.filter(({ run }) => reach.has(run.task));
-      return { runs: seen.map(({ run, parentId, inputs }) => ({ ...summary(run), parent: parentId, inputs })), more };
+      return { runs: familyShown(runs, reach), more };
     },
 
     async listLogs({ run, cursor, limit, order, beside, level, attempt, find }) {

@@ -90,6 +90,14 @@ interface CalendarRow {
   content?: CalendarContent;
 }
 
+/** Names the first tasks that use a calendar and that the caller may see, and counts the others. */
+function shownUsers(tasks: string[], sees: (task: string) => boolean): string {
+  const few = tasks.filter(sees).slice(0, 5);
+  const more = tasks.length - few.length;
+  if (few.length === 0) return `tasks of other namespaces (${more})`;
+  return `${few.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
 export function calendarStore(database: Database, { replan, enterZone }: CalendarUsers): CalendarStore {
   const s = database.schema;
   const usersSql = `select name from ${s}.task where deleted_ms is null and version > 0
@@ -181,7 +189,7 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
       return rows.map(asRecord);
     },
 
-    async remove(name, { author, reason, nowMs }) {
+    async remove(name, { author, reason, nowMs }, sees = () => true) {
       await database.transaction(async (client) => {
         const { rows } = await client.query(
           `select id, version from ${s}.calendar where name = $1 and removed_ms is null for update`,
@@ -191,9 +199,7 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
         if (!row) throw unknown(name);
         const tasks = await users(client, name);
         if (tasks.length > 0) {
-          const few = tasks.slice(0, 5).join(", ");
-          const more = tasks.length > 5 ? ` and ${tasks.length - 5} more` : "";
-          throw new CarillonError("CALENDAR_USED", `calendar ${name} is used by ${few}${more}`, {
+          throw new CarillonError("CALENDAR_USED", `calendar ${name} is used by ${shownUsers(tasks, sees)}`, {
             hint: "Give them another calendar, or none, first.",
           });
         }
