@@ -57,6 +57,37 @@ export function runsThatWait(house: House): void {
   });
 
   describe("the page of the workers", () => {
+    test("asks once for the reasons of all groups, not once for each", async () => {
+      const admin = await house.visit();
+      const { tower } = house.stage;
+      const groups = ["pier", "slip"];
+      const runs: number[] = [];
+      for (const group of groups) {
+        const options = { group, command: { argv: ["/bin/true"] } };
+        await ask(house, admin, "PUT", `/tasks/load-${group}`, { options });
+        runs.push((await tower.enqueue(`load-${group}`, null)).runId);
+      }
+      const { page, go } = await house.visit({ as: "operator" });
+      const asked: string[] = [];
+      const note = (request: { url: () => string }) => void asked.push(request.url());
+      page.on("request", note);
+      await go("/workers");
+      for (const [at, name] of groups.entries()) {
+        const group = page.locator("section", { has: page.getByRole("heading", { name, exact: true }) });
+        await group.getByText(`No worker serves its group ${name}.`).waitFor();
+        await group.getByRole("link", { name: String(runs[at]), exact: true }).waitFor();
+      }
+      const together = (url: string) => {
+        const { pathname, searchParams } = new URL(url);
+        return pathname === "/v1/run-reasons" && runs.every((run) => searchParams.getAll("run").includes(String(run)));
+      };
+      expect(asked.some(together)).toBe(true);
+      expect(asked.filter((url) => /\/v1\/runs\/\d+\/reasons/.test(url))).toEqual([]);
+      page.off("request", note);
+      for (const run of runs) await tower.cancel(run);
+      for (const group of groups) await ask(house, admin, "DELETE", `/tasks/load-${group}`);
+    });
+
     test("has the room, the load and the workers of each group", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       await go("/workers");

@@ -49,7 +49,7 @@ export function useFigures() {
 
   // Runs are compared with the time of the last answer: while no server answers, `now` advances and every run would look overdue.
   const saidMs = now - (ready.dataUpdatedAt > 0 ? Math.max(0, Date.now() - ready.dataUpdatedAt) : 0);
-  const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
+  const overdueRuns = rowsOf(ready.data).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
   const lateness = rowsOf(ended.data)
     .flatMap((run) => latenessOf(run) ?? [])
     .sort((a, b) => a - b);
@@ -66,7 +66,10 @@ export function useFigures() {
     alarms,
     cluster,
     // Runs are sorted by due time: if one run of the page is not overdue, no run of the next page is overdue.
-    overdue: { n: overdue.length, isMore: overdue.length === ready.data?.items.length && hasNext(ready.data) },
+    overdue: { n: overdueRuns.length, isMore: overdueRuns.length === ready.data?.items.length && hasNext(ready.data) },
+    overdueRuns,
+    /** The time of the answer with which overdue runs were compared. */
+    saidMs,
     running: sumOf(live.data, ({ state }) => (state === "claimed" ? 1 : 0)),
     undecided: sumOf(live.data, ({ state }) => (state === "undecided" ? 1 : 0)),
     failures: sumOf(failed.data, () => 1),

@@ -78,6 +78,7 @@ export function Shell() {
       <>
         <Outlet />
         {dialogs}
+        <Toasts />
       </>
     );
   return (

@@ -53,10 +53,23 @@ function Board({ figures }: { figures: Figures }) {
   const { t, span, count, minute, away } = useWords();
   const { least } = useCounts();
   const troubles = useTroubles(figures);
-  const { overdue, running, failures, working, letters, lateMost, isAlone, failed, ready, coming, now } = figures;
+  const {
+    overdue,
+    overdueRuns,
+    saidMs,
+    running,
+    failures,
+    working,
+    letters,
+    lateMost,
+    isAlone,
+    failed,
+    ready,
+    coming,
+    now,
+  } = figures;
   const tone = ({ n }: Counted, bad: Tone): Tone => (n > 0 ? bad : "ok");
   const starts = startsOf({ coming: coming.data?.coming ?? [], ready: ready.data?.items ?? [], now });
-  const late = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < now - 2_000);
   const failing = failingOf(failed.data?.items ?? []);
   return (
     <>
@@ -90,7 +103,7 @@ function Board({ figures }: { figures: Figures }) {
         <List
           title={t("overview.overdue")}
           none={t("wallboard.noneLate")}
-          rows={late.map(({ task, due }) => [task, span(now - Date.parse(due))])}
+          rows={overdueRuns.map(({ task, due }) => [task, span(saidMs - Date.parse(due))])}
         />
         <List
           title={t("overview.next")}

@@ -1,33 +1,34 @@
 import { Button, Progress } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import { useAnswer } from "../api/answers.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Card } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
-import { RunLink } from "../parts/value/links.tsx";
-import { Reasons } from "../runs/why/why.tsx";
+import type { ListedRun } from "../runs/answers.ts";
 import type { Worker, WorkerGroup } from "./answers.ts";
 import { roomOf } from "./group-room.ts";
+import { Waits } from "./group-waits.tsx";
 import { Limit } from "./limit.tsx";
 import css from "./workers.module.css";
 
 /** The server counts the waiting runs of a group up to this number. */
 const countedWaiting = 1_000;
-const everyMs = 3_000;
 
 /** A group: its room, what it has under way, what waits and why, and below it its workers (`children`). */
 export function GroupCard({
   group,
   workers,
   isMore,
+  first,
   children,
 }: {
   group: WorkerGroup;
   workers: Worker[];
   /** True if further workers were not read, so that the room may be larger. */
   isMore: boolean;
+  /** The run of the group that was due first; undefined: none waits, or it is not known yet. */
+  first: ListedRun | undefined;
   children: ReactNode;
 }) {
   const { t, count } = useWords();
@@ -86,7 +87,7 @@ export function GroupCard({
           </Link>
         </Figure>
       </div>
-      {waiting > 0 && <Waits group={name} />}
+      {first && <Waits first={first} />}
       {children}
       {isLimiting && <Limit group={group} onClose={() => setLimiting(false)} />}
     </Card>
@@ -99,20 +100,6 @@ function Figure({ name, value, children }: { name: string; value: string; childr
       <span className="soft">{name}</span>
       <b className="figures">{value}</b>
       <span className="soft">{children}</span>
-    </div>
-  );
-}
-
-/** Why the run of the group that was due first has not started, as the server explains it. */
-function Waits({ group }: { group: string }) {
-  const { t } = useWords();
-  const first = useAnswer("listRuns", { group, state: ["ready"], limit: 1 }, { everyMs }).data?.items[0];
-  const { data } = useAnswer("explainRun", { run: first?.run ?? 0 }, { enabled: first !== undefined, everyMs });
-  if (!first || !data || data.reasons.length === 0) return null;
-  return (
-    <div className={css.waits}>
-      {t("fleet.first")} <RunLink run={first.run} />
-      <Reasons task={first.task} reasons={data.reasons} />
     </div>
   );
 }

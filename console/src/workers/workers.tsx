@@ -9,6 +9,7 @@ import { usePages } from "../parts/table/pages.ts";
 import { Absent } from "./absent.tsx";
 import type { Drained, Worker } from "./answers.ts";
 import { GroupCard } from "./group-card.tsx";
+import { GroupsThatWait } from "./group-waits.tsx";
 import { Lost } from "./lost.tsx";
 import { WorkerCard } from "./worker-card.tsx";
 import css from "./workers.module.css";
@@ -55,14 +56,16 @@ export function Workers() {
                       <code>carillon worker tasks.ts</code>
                     </Nothing>
                   )}
-                  {shown.map((one) => {
-                    const own = rows.filter((worker) => worker.groups.includes(one.name));
-                    return (
-                      <GroupCard key={one.name} group={one} workers={own} isMore={workers.more}>
-                        <List workers={own} drained={drained} />
-                      </GroupCard>
-                    );
-                  })}
+                  <GroupsThatWait groups={shown}>
+                    {(one, first) => {
+                      const own = rows.filter((worker) => worker.groups.includes(one.name));
+                      return (
+                        <GroupCard group={one} workers={own} isMore={workers.more} first={first}>
+                          <List workers={own} drained={drained} />
+                        </GroupCard>
+                      );
+                    }}
+                  </GroupsThatWait>
                   <List workers={apart} drained={drained} />
                   <More of={workers} />
                 </>

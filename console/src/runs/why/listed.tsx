@@ -10,7 +10,7 @@ import { type Reason, whyText } from "./why-text.ts";
 
 const everyMs = 5_000;
 /** The most runs that the server explains in one request. */
-const explainedMost = 100;
+export const explainedMost = 100;
 
 const Explained = createContext<ReadonlyMap<number, readonly Reason[]>>(new Map());
 
@@ -35,12 +35,15 @@ export function ExplainedRuns({
   return <Explained value={found}>{children}</Explained>;
 }
 
+/** The reasons why a run of the list waits; empty until the server has explained it. */
+export const useReasons = (run: number): readonly Reason[] => useContext(Explained).get(run) ?? [];
+
 /** The first reason why a run of the list waits; otherwise its error. */
 export function ErrorOrWhy({ run }: { run: ListedRun }) {
   const words = useWords();
   const now = useNow();
-  const reasons = useContext(Explained).get(run.run);
-  if (!isWaiting(run) || !reasons || reasons.length === 0)
+  const reasons = useReasons(run.run);
+  if (!isWaiting(run) || reasons.length === 0)
     return <span title={run.error?.message}>{plain(run.error?.message ?? "")}</span>;
   const texts = reasons.map((reason) => plain(whyText(reason, words, now)));
   return (
