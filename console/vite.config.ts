@@ -63,6 +63,8 @@ function packed(): Plugin {
 
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
+  // Files refer to each other by relative addresses, and the server puts its base path before those in the page.
+  base: "./",
   plugins: [react(), contractRoutes(), packed(), thirdParty()],
   html: { cspNonce: "CARILLON-NONCE" },
   build: {

@@ -6,6 +6,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { answers } from "./api/answers.ts";
+import { basePath } from "./api/base.ts";
 import { usePreferences } from "./preferences.ts";
 import { Gate } from "./sign-in/gate.tsx";
 import { theme } from "./theme.ts";
@@ -37,7 +38,7 @@ const reloadEveryMs = 30_000;
 // After an update of the server, an open page may import a file that no longer exists; the page then reloads itself, at most once
 // per 30 s. The page does not reload while the server is unreachable, because the browser would replace it with an error page.
 window.addEventListener("vite:preloadError", () => {
-  fetch("/v1/sign-in", { cache: "no-store" }).then(
+  fetch(`${basePath}/v1/sign-in`, { cache: "no-store" }).then(
     ({ ok }) => {
       const last = Number(sessionStorage.getItem(reloadedKey));
       if (!ok || Date.now() - last < reloadEveryMs) return;

@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
+import { basePath } from "./api/base.ts";
 import { type Filter, picks } from "./filter.ts";
 import { Broken } from "./shell/broken.tsx";
 import { Lost } from "./shell/lost.tsx";
@@ -143,6 +144,7 @@ export const router = createRouter({
     access,
     settings,
   ]),
+  basepath: basePath || "/",
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {
     const given = Object.entries(search as Filter).filter((entry): entry is [string, string] => entry[1] !== undefined);

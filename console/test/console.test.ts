@@ -21,6 +21,7 @@ import { secondFactors } from "./second-factor.ts";
 import { whatIsShared } from "./sharing.ts";
 import { whatStays } from "./staying.ts";
 import { steadyLists } from "./steady.ts";
+import { belowAPath } from "./subpath.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, openStage } from "./support/stage.mjs";
 import { runsThatWait } from "./waiting.ts";
@@ -112,6 +113,7 @@ firstSteps(house);
 wallboard(house);
 whatIsShared(house);
 waysOfFlow(house);
+belowAPath(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

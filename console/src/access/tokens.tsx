@@ -3,6 +3,7 @@ import { IconPlus } from "@tabler/icons-react";
 import { type Role, roles, type Scope, scopes } from "carillon/access";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
+import { serverUrl } from "../api/base.ts";
 import { type Answer, call } from "../api/call.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
@@ -60,7 +61,7 @@ export function Tokens() {
         <Once
           title={t("access.tokenMade", { token: made.name })}
           secret={made.secret}
-          how={`curl -H "Authorization: Bearer ${made.secret.slice(0, 8)}…" ${window.location.origin}/v1/tasks`}
+          how={`curl -H "Authorization: Bearer ${made.secret.slice(0, 8)}…" ${serverUrl}/v1/tasks`}
           onClose={() => setMade(undefined)}
         />
       )}

@@ -2,6 +2,7 @@ import { Button, Select, TagsInput, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
+import { serverUrl } from "../api/base.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useMay, useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
@@ -38,7 +39,7 @@ export function WorkerKeys() {
         none={
           <Nothing title={t("access.noKeys")}>
             <p>{t("access.noKeysTold")}</p>
-            <code>carillon worker --server {window.location.origin} tasks.ts</code>
+            <code>carillon worker --server {serverUrl} tasks.ts</code>
           </Nothing>
         }
         act={
@@ -56,7 +57,7 @@ export function WorkerKeys() {
         <Once
           title={t("access.keyMade", { key: made.name })}
           secret={made.secret}
-          how={`CARILLON_WORKER_KEY=${made.secret.slice(0, 8)}… carillon worker --server ${window.location.origin} tasks.ts`}
+          how={`CARILLON_WORKER_KEY=${made.secret.slice(0, 8)}… carillon worker --server ${serverUrl} tasks.ts`}
           onClose={() => setMade(undefined)}
         />
       )}

@@ -2,6 +2,7 @@
 import routes from "virtual:carillon-routes";
 import type { Answer, Event, Given, RouteId, StreamId } from "carillon/contract";
 import { EventReader } from "carillon/events";
+import { basePath, serverUrl } from "./base.ts";
 import { newKey } from "./keys.ts";
 import { beginRead } from "./reads.ts";
 
@@ -111,7 +112,7 @@ function requestOf(id: string, given: Record<string, unknown>) {
 export function curlOf<Id extends PlainId>(id: Id, given: Given<Id>): string {
   const { path } = requestOf(id, given as Record<string, unknown>);
   // Within single quotes a shell reads everything but a single quote as it is, and `URLSearchParams` and names in a path may have one.
-  const url = `${window.location.origin}${path}`.replaceAll("'", "%27");
+  const url = `${serverUrl}${path}`.replaceAll("'", "%27");
   return `curl -H "Authorization: Bearer $CARILLON_TOKEN" '${url}'`;
 }
 
@@ -128,7 +129,7 @@ async function send(
   if (shape.etag) headers["if-match"] = ifVersion === undefined ? "*" : `"${ifVersion}"`;
   let response: Response;
   try {
-    response = await fetch(path, {
+    response = await fetch(`${basePath}${path}`, {
       method: shape.method,
       headers,
       credentials: "same-origin",

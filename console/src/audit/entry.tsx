@@ -2,6 +2,7 @@ import { ActionIcon, CopyButton } from "@mantine/core";
 import { IconCheck, IconChevronRight, IconLink } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
+import { serverUrl } from "../api/base.ts";
 import { catalogues, type Message, useWords } from "../messages/words.ts";
 import { Tag, type Tone } from "../parts/state/mark.tsx";
 import { Diff } from "../parts/value/diff.tsx";
@@ -102,7 +103,7 @@ export function Entry({ entry, isOpen }: { entry: AuditEntry; isOpen: boolean })
           )}
           <p className={css.links}>
             <Subject about={about as About} named={named} task={task} />
-            <CopyButton value={`${window.location.origin}/audit?entry=${entry.entry}`}>
+            <CopyButton value={`${serverUrl}/audit?entry=${entry.entry}`}>
               {({ copied, copy }) => (
                 <ActionIcon
                   variant="default"

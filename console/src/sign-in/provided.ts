@@ -1,3 +1,5 @@
+import { basePath } from "../api/base.ts";
+
 /**
  * A sign-in with an identity provider leaves the page and returns to its root; `sessionStorage` keeps the former address. If the
  * sign-in is refused, the address contains a code and a reason from these lists. Other text from the address is not shown,
@@ -27,6 +29,7 @@ export function forgetRefusal(): void {
 }
 
 const key = "carillon.place";
+const root = `${basePath}/`;
 
 export function keepPlace(): void {
   sessionStorage.setItem(key, location.pathname + location.search);
@@ -36,6 +39,6 @@ export function keepPlace(): void {
 export function takePlace(): string | undefined {
   const place = sessionStorage.getItem(key);
   sessionStorage.removeItem(key);
-  const isWanted = place !== null && place !== "/" && /^\/(?![/\\])/.test(place) && location.pathname === "/";
+  const isWanted = place !== null && place !== root && /^\/(?![/\\])/.test(place) && location.pathname === root;
   return isWanted ? place : undefined;
 }

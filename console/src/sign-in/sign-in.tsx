@@ -3,6 +3,7 @@ import { IconLogin2 } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { answers, useAnswer } from "../api/answers.ts";
+import { basePath, isFramed } from "../api/base.ts";
 import { call, isRefusal } from "../api/call.ts";
 import bell from "../bell.svg";
 import { tryNow } from "../live/standing.ts";
@@ -151,17 +152,21 @@ interface ProviderWay {
   path: string;
 }
 
-/** A link to the provider, which after the sign-in leads back to the present address. */
+/**
+ * A link to the provider, which after the sign-in leads back to the present address. In a frame it opens another tab, because providers refuse
+ * to be shown in frames; when that tab is left, the page in the frame finds the sign-in.
+ */
 export function ProviderLink({ label, path }: ProviderWay) {
   const { t } = useWords();
   return (
     <Button
       component="a"
-      href={path}
+      href={`${basePath}${path}`}
+      {...(isFramed ? { target: "_blank", rel: "noopener" } : {})}
       size="md"
       fullWidth
       leftSection={<IconLogin2 size={18} aria-hidden />}
-      onClick={keepPlace}
+      onClick={isFramed ? undefined : keepPlace}
     >
       {t("signIn.by", { provider: label })}
     </Button>

@@ -21,6 +21,7 @@ export const password = "seven lamps by the quay 9";
 /**
  * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, worker?: boolean, hostile?: boolean,
  *   provider?: import("carillon").CarillonOptions["provider"],
+ *   basePath?: string, frameAncestors?: string[],
  *   requireSecondFactor?: import("carillon").CarillonOptions["requireSecondFactor"],
  *   tasks?: (tower: import("carillon").Carillon) => void }} options
  *   bare: if true, no tasks are defined but those of `tasks`; worker: if false, the server runs no tasks; hostile: if false, the hostile
@@ -35,6 +36,8 @@ export async function openStage({
   worker = true,
   hostile = true,
   provider,
+  basePath,
+  frameAncestors,
   requireSecondFactor,
   tasks,
 }) {
@@ -60,6 +63,8 @@ export async function openStage({
     worker,
     secretKeys: randomBytes(32).toString("base64"),
     ...(provider ? { provider } : {}),
+    ...(basePath ? { basePath } : {}),
+    ...(frameAncestors ? { frameAncestors } : {}),
     ...(requireSecondFactor ? { requireSecondFactor } : {}),
   });
   if (!bare) furnish(tower, hostile);

@@ -30,7 +30,7 @@ const refusals: Record<number, string> = {
   503: "The store is away, the server is stopping, or it has too much to do.",
 };
 
-export function describeApi(version: string): object {
+export function describeApi(version: string, basePath = ""): object {
   const schemas: Schema = {};
   const paths: Record<string, Record<string, unknown>> = {};
   for (const routeId of routeIds) {
@@ -49,7 +49,7 @@ export function describeApi(version: string): object {
       description: "Tasks that run on time and are accounted for. See docs/reference/api.md and docs/access/access.md.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: basePath || "/" }],
     security: [{ token: [] }, { cookie: [] }],
     tags: [...new Set(routeIds.map((routeId) => shapeOf(routeId).noun))].map((name) => ({ name })),
     paths,

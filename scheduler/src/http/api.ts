@@ -71,6 +71,8 @@ export interface ApiOptions {
   /** The name of this node. */
   node: string;
   behindProxy: boolean;
+  /** The path at which a proxy serves this server; "" if there is none. */
+  basePath: string;
   /** The identity provider (OpenID Connect) by which users sign in, besides passwords; null if there is none. */
   provider: ProviderSettings | null;
   signIns: SignInSettings;
@@ -173,7 +175,7 @@ export class Api {
       });
     }
     this.#hooks.register(app);
-    const description = JSON.stringify(describeApi(version));
+    const description = JSON.stringify(describeApi(version, this.#options.basePath));
     app.get(openapiPath, { config: { policy: "anyone", touches: "nothing" } }, (request, reply) =>
       sendText(request, reply, description),
     );
@@ -181,7 +183,7 @@ export class Api {
 
   /** Registers the routes of the identity provider. Its code is imported only if a provider is configured, to keep other starts fast. */
   async registerProvider(app: FastifyInstance): Promise<void> {
-    const { provider, store, clock, storeClock, log, security, behindProxy, signIns } = this.#options;
+    const { provider, store, clock, storeClock, log, security, signIns } = this.#options;
     if (!provider) return;
     const { Provider } = await import("./sign-in/provider.ts");
     const onChanged = () => this.#principals.forget();
@@ -193,7 +195,7 @@ export class Api {
       nowMs,
       log,
       security,
-      behindProxy,
+      place: this.#options,
       signInMs,
       onChanged,
     }).register(app);
@@ -245,7 +247,7 @@ export class Api {
       if (token === undefined) throw needed("the Authorization header has no bearer token");
       return { ...(await this.#principals.ofToken(token, request.ip)), cookie: null };
     }
-    const cookie = readCookie(request, cookieName(this.#options.behindProxy));
+    const cookie = readCookie(request, cookieName(this.#options));
     if (cookie === null) throw needed("nobody is signed in");
     return { ...(await this.#principals.ofSignIn(cookie, request.ip, uses)), cookie };
   }
@@ -270,8 +272,10 @@ export class Api {
       return { status, answer, version };
     };
     const key = request.headers["idempotency-key"];
+    const { basePath } = this.#options;
     const who = request.shown?.who;
-    if (key === undefined || !isKept(shape) || !who) return send(request, reply, shape, await act(drawnByNone));
+    if (key === undefined || !isKept(shape) || !who)
+      return send(request, reply, shape, basePath, await act(drawnByNone));
     const asked = { route: routeId, given: seenOf(shape, given), ifVersion };
     const { again, ...answered } = await this.#repeated.once(
       {
@@ -285,7 +289,7 @@ export class Api {
       act,
     );
     if (again) reply.header("idempotency-replayed", "true");
-    return send(request, reply, shape, answered);
+    return send(request, reply, shape, basePath, answered);
   }
 
   /** Checks access. A run or operation that the caller may not view is unknown. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
@@ -312,13 +316,13 @@ export class Api {
     { runIds, token }: { runIds: readonly number[]; token: string },
     signal: AbortSignal,
   ): Call {
-    const { behindProxy, storeClock } = this.#options;
+    const name = cookieName(this.#options);
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, begunMs = null, expiresMs = null } = request.shown ?? {};
     const factorNeeded = request.shown !== null && this.#factors.isLackedBy(request.shown);
     // On a route with the policy `anyone` the cookie has not been checked, so it is only read here and identifies no caller.
-    const knownName = `${cookieName(behindProxy)}-known`;
-    const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
+    const knownName = `${name}-known`;
+    const cookie = request.shown ? request.shown.cookie : readCookie(request, name);
     return {
       who,
       reach,
@@ -328,7 +332,7 @@ export class Api {
       ifVersion,
       runIds,
       signal,
-      nowMs: storeClock.now(),
+      nowMs: this.#options.storeClock.now(),
       address: request.ip,
       agent: agentOf(request),
       token: token === "" && request.method !== "GET" ? tokenOfItsOwn() : token,
@@ -336,12 +340,11 @@ export class Api {
       lastEventId: typeof last === "string" ? last : undefined,
       cookie: {
         present: cookie,
-        set: (value, maxAgeMs) =>
-          void reply.header("set-cookie", cookieText(cookieName(behindProxy), value, maxAgeMs, behindProxy)),
+        set: (value, maxAgeMs) => void reply.header("set-cookie", cookieText(name, value, maxAgeMs, this.#options)),
       },
       browser: {
         present: readCookieOf(request, knownName, knownBrowserShape),
-        set: (value) => void reply.header("set-cookie", cookieText(knownName, value, knownBrowserMs, behindProxy)),
+        set: (value) => void reply.header("set-cookie", cookieText(knownName, value, knownBrowserMs, this.#options)),
       },
     };
   }

@@ -4,7 +4,7 @@ import { ConsolePages } from "./console-pages.ts";
 
 test("a server without the built console reports that, and how to build it", async () => {
   const app = fastify();
-  const pages = new ConsolePages(null);
+  const pages = new ConsolePages({ basePath: "", frameAncestors: [] }, null);
   await pages.register(app);
   app.setNotFoundHandler((request, reply) =>
     pages.isPage(request) ? pages.page(reply) : reply.code(404).send("not here"),

@@ -12,6 +12,7 @@ import { promisify } from "node:util";
 import { brotliDecompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { messageOf } from "../base/errors.ts";
+import type { ServedSettings } from "../settings/served.ts";
 
 /** The folder of the built console, ending in a slash; null if the package is not installed or not built. */
 function builtFolder(): string | null {
@@ -39,8 +40,11 @@ const encodings: readonly Encoding[] = ["br", "gzip"];
 /** Matches the placeholder in the built page, which each response replaces by its own nonce. */
 const noncePlace = /CARILLON-NONCE/g;
 
+/** The places in the built page where the base path stands: in a meta element for the page's code, and before the addresses of files. */
+const basePlace = /CARILLON-BASE|(?<=")\.(?=\/assets\/)/g;
+
 /** The content security policy: scripts only from this server and none inline; style elements need the response's nonce. */
-const policy = (nonce: string) =>
+const policy = (nonce: string, frameAncestors: readonly string[]) =>
   [
     "default-src 'none'",
     "script-src 'self'",
@@ -49,7 +53,7 @@ const policy = (nonce: string) =>
     "font-src 'self'",
     "connect-src 'self'",
     "worker-src 'self'",
-    "frame-ancestors 'none'",
+    `frame-ancestors ${frameAncestors.join(" ") || "'none'"}`,
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
@@ -63,19 +67,22 @@ again. The API is at <code>/v1</code> all the same.</p></html>
 export class ConsolePages {
   readonly #files = new Map<string, Promise<Buffer>>();
   readonly #folder: string | null;
+  readonly #served: ServedSettings;
   #names = new Set<string>();
   /** The HTML of the console's page; null: the console is not built. */
   #page: string | null = null;
 
   /** @param folder the folder of the built console, ending in a slash; null if it is not built */
-  constructor(folder: string | null = builtFolder()) {
+  constructor(served: ServedSettings, folder: string | null = builtFolder()) {
+    this.#served = served;
     this.#folder = folder;
   }
 
   /** Registers the route of the files. Their names are listed once, so that names in requests are never used as paths unless listed. */
   async register(app: FastifyInstance): Promise<void> {
     if (this.#folder !== null) {
-      this.#page = await readFile(`${this.#folder}index.html`, "utf8");
+      const page = await readFile(`${this.#folder}index.html`, "utf8");
+      this.#page = page.replace(basePlace, this.#served.basePath);
       this.#names = new Set(await readdir(`${this.#folder}assets`));
     }
     const config = { policy: "anyone" as const, touches: "nothing" as const };
@@ -95,7 +102,13 @@ export class ConsolePages {
 
   page(reply: FastifyReply): FastifyReply {
     const nonce = randomBytes(16).toString("base64");
-    reply.headers({ "content-security-policy": policy(nonce), "content-type": "text/html; charset=utf-8" });
+    const { frameAncestors } = this.#served;
+    reply.headers({
+      "content-security-policy": policy(nonce, frameAncestors),
+      "content-type": "text/html; charset=utf-8",
+    });
+    // This older header cannot name origins. A browser that knows the policy ignores the header.
+    if (frameAncestors.length > 0) reply.removeHeader("x-frame-options");
     if (this.#page === null) return reply.code(503).send(missing);
     return reply.code(200).send(this.#page.replace(noncePlace, nonce));
   }

@@ -62,8 +62,18 @@ const refused = (from: string) =>
     hint: "Use the console at this server's own address. A program sends a token instead of a cookie.",
   });
 
-/** The name of the sign-in cookie. With TLS, browsers accept a cookie with the prefix `__Host-` only from this very host. */
-export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
+/** How browsers reach the server, which decides how its cookies are named and to which paths they are sent. */
+export interface CookiePlace {
+  behindProxy: boolean;
+  basePath: string;
+}
+
+/**
+ * The name of the sign-in cookie. With TLS, browsers accept a cookie with the prefix `__Host-` only from this very host and for all its paths.
+ * Below a base path the cookie has that path instead, so that it is not sent to the other applications of the host.
+ */
+export const cookieName = ({ behindProxy, basePath }: CookiePlace): string =>
+  `${behindProxy ? (basePath === "" ? "__Host-" : "__Secure-") : ""}carillon`;
 
 const agentLength = 300;
 export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-agent"] ?? "").slice(0, agentLength);
@@ -84,10 +94,10 @@ export function cookieText(
   name: string,
   value: string | null,
   maxAgeMs: number,
-  behindProxy: boolean,
+  { behindProxy, basePath }: CookiePlace,
   sameSite: "Strict" | "Lax" = "Strict",
 ): string {
-  const parts = [`${name}=${value ?? ""}`, "Path=/", "HttpOnly", `SameSite=${sameSite}`];
+  const parts = [`${name}=${value ?? ""}`, `Path=${basePath || "/"}`, "HttpOnly", `SameSite=${sameSite}`];
   parts.push(`Max-Age=${value === null ? 0 : Math.floor(maxAgeMs / 1_000)}`);
   if (behindProxy) parts.push("Secure");
   return parts.join("; ");

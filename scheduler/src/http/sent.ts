@@ -28,10 +28,11 @@ export async function send(
   request: FastifyRequest,
   reply: FastifyReply,
   shape: RouteShape,
+  basePath: string,
   { status, answer, version }: Answered,
 ): Promise<FastifyReply> {
   const location = locationOf(shape, answer);
-  if (location !== null) reply.header("location", location);
+  if (location !== null) reply.header("location", `${basePath}${location}`);
   reply.code(status);
   if (answer === undefined) return reply.send();
   // The answer is not validated at run time: its type is checked by the compiler, and tests compare answers with the contract.

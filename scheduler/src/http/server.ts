@@ -24,6 +24,7 @@ import type { Signal } from "../cluster/signal-store.ts";
 import type { AlarmSettings } from "../settings/alarms/alarms.ts";
 import { parseListen } from "../settings/listen.ts";
 import type { ProviderSettings } from "../settings/provider.ts";
+import type { ServedSettings } from "../settings/served.ts";
 import type { SignInSettings } from "../settings/settings.ts";
 import type { Enqueuer } from "../store/enqueuer.ts";
 import { type EnqueueTracing, tracesHeader } from "../store/trace-context.ts";
@@ -45,7 +46,7 @@ import { type InexactPlaces, inexactItems } from "./workers/inexact-parts.ts";
 import { Keys } from "./workers/keys.ts";
 import { Poller, type PollerOptions } from "./workers/poller.ts";
 
-export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
+export interface HttpOptions extends Omit<PollerOptions, "quotas">, ServedSettings {
   /** The keys that encrypt and decrypt tasks' secrets. */
   secretKeys: SecretKeys;
   alarms: AlarmSettings | null;
@@ -155,7 +156,7 @@ export class HttpServer {
       checkPassword: this.#checkPassword,
       onKeyRevoked: (keyId) => this.#keyRevoked(keyId),
     });
-    this.#console = new ConsolePages();
+    this.#console = new ConsolePages(options);
     const isBusy = (socket: Socket) => this.#inFlight.isBusy(socket);
     this.#connections = new Connections(connectionsMost(), isBusy, options.clock, options.log);
     this.#app = fastify({
@@ -178,6 +179,7 @@ export class HttpServer {
       // Fastify walks back through X-Forwarded-For while the addresses are those of trusted proxies. Entries further back are not trusted,
       // because a client can write any.
       trustProxy: options.behindProxy && [...options.trustedProxies],
+      ...withoutBase(options.basePath),
     });
   }
 
@@ -357,6 +359,17 @@ export class HttpServer {
     this.#keys.forget(keyId);
     this.#poller.endSessionsOf(keyId);
   }
+}
+
+/** Removes the base path from the URLs of requests before their routes are looked up. A proxy may have removed it already. */
+function withoutBase(basePath: string): { rewriteUrl?: (request: { url?: string }) => string } {
+  if (basePath === "") return {};
+  const rewriteUrl = ({ url = "/" }: { url?: string }) => {
+    const rest = url.startsWith(basePath) ? url.slice(basePath.length) : url;
+    if (rest === url || !/^(?:[/?]|$)/.test(rest)) return url;
+    return rest.startsWith("/") ? rest : `/${rest}`;
+  };
+  return { rewriteUrl };
 }
 
 /** The request id sent by the client, if it is suitable for logs; otherwise undefined. */

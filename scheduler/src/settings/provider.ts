@@ -25,7 +25,8 @@ export interface ProviderOptions {
   clientId: string;
   clientSecret: string;
   /**
-   * This server's URL in browsers, such as https://carillon.example.com. The provider redirects browsers to its path /v1/sign-in/provided.
+   * This server's URL in browsers, such as https://carillon.example.com, without the option `basePath`. The provider redirects browsers to its
+   * path /v1/sign-in/provided, below the base path.
    */
   url: string;
   /** The provider's name on the sign-in page; default: the host of its URL. */
@@ -54,7 +55,10 @@ export function providerSettings(options: ProviderOptions): ProviderSettings {
     if (typeof one !== "string" || one === "" || one.length > 2_000) throw wrong(`provider.${what} is no text`);
   const [at, own] = [addressOf("issuer", issuer), addressOf("url", url)];
   if (own.pathname !== "/" || own.search !== "" || own.hash !== "")
-    throw wrong("provider.url has a path", "Give scheme, host and port alone.");
+    throw wrong(
+      "provider.url has a path",
+      "Give scheme, host and port alone. The path at which a proxy serves this server is the option basePath.",
+    );
   if (
     !Array.isArray(scopes) ||
     !scopes.every((scope) => typeof scope === "string" && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))

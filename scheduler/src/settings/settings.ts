@@ -19,6 +19,7 @@ import { Preset } from "./preset.ts";
 import { programVersion } from "./program-version.ts";
 import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider.ts";
 import { checkTls } from "./require-tls.ts";
+import { type ServedOptions, type ServedSettings, servedKinds, servedSettings } from "./served.ts";
 import { checkStoreGiven } from "./store-given.ts";
 
 export interface CommandOptions {
@@ -55,7 +56,7 @@ export interface HttpTaskOptions {
   legacySignature?: boolean;
 }
 
-export interface CarillonOptions {
+export interface CarillonOptions extends ServedOptions {
   /**
    * A postgres:// URL, or "embedded" for a private PostgreSQL in `directory`. Default: "embedded"; but if NODE_ENV is "production", `store`
    * or `directory` must be given. An explicit `undefined` is refused, because it probably comes from an unset variable.
@@ -205,7 +206,7 @@ export interface CarillonOptions {
   log?: Log;
 }
 
-export interface Settings {
+export interface Settings extends ServedSettings {
   schema: string;
   name: string | null;
   address: string | null;
@@ -331,6 +332,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     adminPassword: options.adminPassword ?? null,
     breachedPasswords: options.breachedPasswords ?? null,
     trustedProxies: options.trustedProxies ?? loopback,
+    ...servedSettings(options),
     metrics: options.metrics ?? options.listen !== undefined,
     alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
     webhooks: checkEventWebhooks(options.webhooks ?? {}),
@@ -482,6 +484,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   listen: "text",
   behindProxy: "flag",
   trustedProxies: "texts",
+  ...servedKinds,
   metrics: "flag",
   alarms: "object",
   webhooks: "object",

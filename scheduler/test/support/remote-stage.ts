@@ -38,6 +38,8 @@ export class RemoteStage {
       | "alarms"
       | "behindProxy"
       | "trustedProxies"
+      | "basePath"
+      | "frameAncestors"
       | "listen"
       | "provider"
       | "signInLasts"

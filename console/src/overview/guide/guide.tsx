@@ -7,6 +7,7 @@ import { IconCheck } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { useAnswer } from "../../api/answers.ts";
+import { serverUrl } from "../../api/base.ts";
 import { useMay, useReach } from "../../api/may.ts";
 import { useWords } from "../../messages/words.ts";
 import { Card } from "../../parts/layout/page.tsx";
@@ -111,7 +112,7 @@ function WorkerStep({ kind }: { kind: Kind }) {
               {t("guide.keys")}
             </Link>
           </p>
-          <Copyable label={t("guide.remoteCommand")} text={remoteWorker(window.location.origin)} />
+          <Copyable label={t("guide.remoteCommand")} text={remoteWorker(serverUrl)} />
         </>
       )}
     </>

@@ -50,6 +50,8 @@ export const settings: readonly Setting[] = [
   setting("listen", "text", "nowhere"),
   setting("behindProxy", "switch", "no"),
   setting("trustedProxies", "texts", "this machine", { flag: "--trusted-proxy" }),
+  setting("basePath", "text", "none", { flag: null }),
+  setting("frameAncestors", "texts", "none", { flag: null }),
   setting("observer", "switch", "no"),
   setting("groups", "texts", "those of the tasks defined here", { flag: "--group" }),
   setting("labels", "pairs", "none", { flag: "--label" }),

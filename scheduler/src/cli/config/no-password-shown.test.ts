@@ -56,6 +56,7 @@ const readers: Record<string, (userinfo: string) => unknown> = {
   ping: (me) => option({ alarms: { ping: { url: `http://${me}@h.example/` } } } as CarillonOptions)(),
   "a webhook of events": (me) => option({ webhooks: { one: { url: `http://${me}@h.example` } } })(),
   proxies: (me) => option({ behindProxy: true, trustedProxies: [`http://${me}@p.example`] })(),
+  frames: (me) => option({ frameAncestors: [`https://${me}@p.example`] })(),
 };
 
 /** Returns the text that users see: an error's message and hint, or a text. Settings are no text, because they hold the URL itself. */

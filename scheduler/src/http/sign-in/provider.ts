@@ -10,13 +10,13 @@ import type { Log } from "../../base/log.ts";
 import { isThisMachine, type ProviderSettings, rightsOf, verifiedOnly } from "../../settings/provider.ts";
 import { checkName } from "../../task/names.ts";
 import { providerPath } from "../calls/sign-in-calls.ts";
-import { agentOf, cookieName, cookieText, readCookie, readCookieOf } from "../guard.ts";
+import { agentOf, type CookiePlace, cookieName, cookieText, readCookie, readCookieOf } from "../guard.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { SecurityLog } from "./security-log.ts";
 
-/** The path to which the provider redirects browsers; its URL must be registered with the provider. */
+/** The path, after the base path, to which the provider redirects browsers; its URL must be registered with the provider. */
 const returnPath = "/v1/sign-in/provided";
-/** The page to which a browser is redirected after the sign-in, whichever page it requested before. */
+/** The page, after the base path, to which a browser is redirected after the sign-in, whichever page it requested before. */
 const homePath = "/";
 /** The time limit for one sign-in attempt, in ms: the user may have to find a second factor. */
 const attemptMs = 10 * 60_000;
@@ -45,7 +45,9 @@ export class Provider {
   readonly #log: Log;
   readonly #failed: FailedAttempts;
   readonly #security: SecurityLog;
-  readonly #behindProxy: boolean;
+  readonly #place: CookiePlace;
+  /** The URL to which the provider redirects browsers. */
+  readonly #returnUrl: string;
   readonly #signInMs: number;
   readonly #onChanged: () => void;
   #discovered: { config: Promise<oidc.Configuration>; untilMono: number } | undefined;
@@ -58,7 +60,7 @@ export class Provider {
       nowMs,
       log,
       security,
-      behindProxy,
+      place,
       signInMs,
       onChanged,
     }: {
@@ -67,7 +69,7 @@ export class Provider {
       nowMs: () => number;
       log: Log;
       security: SecurityLog;
-      behindProxy: boolean;
+      place: CookiePlace;
       /** How long a sign-in is valid, in ms. */
       signInMs: number;
       /** Called when a user's rights may have changed; clears cached credentials. */
@@ -80,7 +82,8 @@ export class Provider {
     this.#nowMs = nowMs;
     this.#log = log;
     this.#security = security;
-    this.#behindProxy = behindProxy;
+    this.#place = place;
+    this.#returnUrl = `${settings.url}${place.basePath}${returnPath}`;
     this.#signInMs = signInMs;
     this.#onChanged = onChanged;
     this.#failed = new FailedAttempts(clock, log, "returns of the sign-in provider");
@@ -88,15 +91,16 @@ export class Provider {
 
   register(app: FastifyInstance): void {
     const config = { policy: "anyone" as const, touches: "nothing" as const };
-    app.get(providerPath, { config }, (request, reply) => led(request, reply, () => this.#begin(request, reply)));
-    app.get(returnPath, { config }, (request, reply) => led(request, reply, () => this.#return(request, reply)));
+    const home = `${this.#place.basePath}${homePath}`;
+    app.get(providerPath, { config }, (request, reply) => led(request, reply, home, () => this.#begin(request, reply)));
+    app.get(returnPath, { config }, (request, reply) => led(request, reply, home, () => this.#return(request, reply)));
   }
 
   async #begin(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const config = await this.#config();
     const [state, nonce, verifier] = [makeSecret(), makeSecret(), oidc.randomPKCECodeVerifier()];
     const to = oidc.buildAuthorizationUrl(config, {
-      redirect_uri: this.#settings.url + returnPath,
+      redirect_uri: this.#returnUrl,
       scope: this.#settings.scopes.join(" "),
       state,
       nonce,
@@ -105,7 +109,7 @@ export class Provider {
     });
     // The redirect from the provider is cross-site, so the browser will not send the `SameSite=Strict` cookie of its current sign-in. The
     // attempt's cookie therefore contains that sign-in's hash, so that the new sign-in can replace it.
-    const present = readCookie(request, cookieName(this.#behindProxy));
+    const present = readCookie(request, cookieName(this.#place));
     const former = present === null ? [] : [hashOfSecret(present).toString("base64url")];
     this.#setAttempt(reply, [state, nonce, verifier, ...former].join("."));
     return reply.redirect(to.href, 302);
@@ -127,7 +131,7 @@ export class Provider {
       await this.#signIn(claims, request, reply);
       const [, , , former] = attempt;
       if (former !== undefined) await this.#access.signOut(Buffer.from(former, "base64url"));
-      return reply.redirect(homePath, 303);
+      return reply.redirect(`${this.#place.basePath}${homePath}`, 303);
     } catch (error) {
       this.#setAttempt(reply, null);
       // A failure of the provider or the store does not count against the network; otherwise an outage could lock out a whole office even
@@ -151,7 +155,7 @@ export class Provider {
     const config = await this.#config();
     try {
       // Uses the configured URL that was sent to the provider, because this request's Host header may be anything.
-      const url = new URL(`${this.#settings.url}${returnPath}?${searchParams}`);
+      const url = new URL(`${this.#returnUrl}?${searchParams}`);
       const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, url, checks);
       const own = tokens.claims() as oidc.IDToken;
@@ -185,16 +189,16 @@ export class Provider {
     const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs: nowMs + this.#signInMs };
     if (!(await this.#access.signIn({ ...given, address: request.ip, agent: agentOf(request) }, nowMs)))
       throw refused("locked", "the user is locked out");
-    reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, this.#signInMs, this.#behindProxy));
+    reply.header("set-cookie", cookieText(cookieName(this.#place), secret, this.#signInMs, this.#place));
     this.#security.signedIn("provider", { user: name, address: request.ip });
   }
 
   get #attemptName(): string {
-    return `${cookieName(this.#behindProxy)}-attempt`;
+    return `${cookieName(this.#place)}-attempt`;
   }
 
   #setAttempt(reply: FastifyReply, value: string | null): void {
-    reply.header("set-cookie", cookieText(this.#attemptName, value, attemptMs, this.#behindProxy, "Lax"));
+    reply.header("set-cookie", cookieText(this.#attemptName, value, attemptMs, this.#place, "Lax"));
   }
 
   async #config(): Promise<oidc.Configuration> {
@@ -261,6 +265,7 @@ const refused = (why: Why, what: string) => new Refused(why, what);
 async function led(
   request: FastifyRequest,
   reply: FastifyReply,
+  home: string,
   go: () => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   try {
@@ -268,6 +273,6 @@ async function led(
   } catch (error) {
     if (!(error instanceof CarillonError) || !/\btext\/html\b/.test(request.headers.accept ?? "")) throw error;
     const why = error instanceof Refused ? `&why=${error.why}` : "";
-    return reply.redirect(`${homePath}?refused=${error.code}${why}`, 303);
+    return reply.redirect(`${home}?refused=${error.code}${why}`, 303);
   }
 }

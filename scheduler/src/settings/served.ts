@@ -1,0 +1,55 @@
+import { withoutCredentials } from "../base/credentials.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import type { OptionKind } from "./option-kinds.ts";
+
+/** Options about the way from a browser to the console. */
+export interface ServedOptions {
+  /**
+   * The path at which a proxy serves this process, such as "/carillon" for https://tools.example/carillon/. The console's addresses, cookies
+   * and redirects begin with this path. Requests are answered with the path and without it, whether the proxy keeps or removes it. Default:
+   * none. Must be the same on every node with `listen`.
+   */
+  basePath?: string;
+  /**
+   * The origins of the pages that may show the console in a frame, such as "https://portal.example.com". Default: none. Must be the same on
+   * every node with `listen`.
+   */
+  frameAncestors?: string[];
+}
+
+export interface ServedSettings {
+  /** Begins with a slash and does not end with one; "" if there is none. */
+  basePath: string;
+  frameAncestors: readonly string[];
+}
+
+export const servedKinds: Record<keyof ServedOptions, OptionKind> = { basePath: "text", frameAncestors: "texts" };
+
+/** Segments of letters, digits and signs that are the same in a URL, in HTML and in a cookie. */
+const pathShape = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/;
+/** The first segments of the server's own paths. A base path that begins with one could not be told from a path of the server. */
+const own = ["v1", "assets", "metrics", "livez", "readyz", "healthz"];
+const longest = 200;
+
+/** Validates the options and adds defaults. @throws OPTION_INVALID */
+export function servedSettings({ basePath = "", frameAncestors = [] }: ServedOptions): ServedSettings {
+  const path = basePath.replace(/\/$/, "");
+  const [, first = ""] = path.split("/");
+  if (path !== "" && (!pathShape.test(path) || path.length > longest || own.includes(first)))
+    throw new CarillonError("OPTION_INVALID", `basePath cannot be ${shownValue(basePath)}`, {
+      hint: `Give a path such as "/carillon", of letters, digits, ".", "_", "~" and "-", that does not begin with ${own.map((one) => `/${one}`).join(", ")}.`,
+      path: "basePath",
+    });
+  return { basePath: path, frameAncestors: frameAncestors.map(checkedOrigin) };
+}
+
+/** Returns an origin as browsers write it. @throws OPTION_INVALID if the text is a URL with more than an origin, or none */
+function checkedOrigin(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` && !text.includes("*")) return url.origin;
+  throw new CarillonError("OPTION_INVALID", `frameAncestors cannot have ${shownValue(withoutCredentials(text))}`, {
+    hint: 'Give scheme, host and port of a page, such as "https://portal.example.com".',
+    path: "frameAncestors",
+  });
+}
