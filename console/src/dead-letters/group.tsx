@@ -24,7 +24,7 @@ import { type Group, type Narrowing, wordsOf } from "./words.ts";
 type Letter = Answer<"listDeadLetters">["items"][number];
 type Kind = "redrive" | "dismiss";
 /** The open dialog: an act (`kind`) on one dead letter, or, if `letter` is undefined, on all letters of the group that match the filter. */
-export type Asked = { kind: Kind; group: Group; letter?: Letter };
+export type Asked = { kind: Kind; group: Pick<Group, "fingerprint" | "letters">; letter?: Pick<Letter, "run"> };
 
 const lettersShown = 25;
 const tasksShown = 6;

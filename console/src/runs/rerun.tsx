@@ -11,12 +11,13 @@ import { PayloadField } from "../tasks/run/payload-field.tsx";
 import css from "../tasks/task.module.css";
 import type { ListedRun, Run } from "./answers.ts";
 
-export function Rerun({ run, onClose }: { run: Run; onClose: () => void }) {
+/** @param edits true places the focus in the field of the payload */
+export function Rerun({ run, edits = false, onClose }: { run: Run; edits?: boolean; onClose: () => void }) {
   const task = useAnswer("getTask", { task: run.task });
   const plain = <Asked run={run} onClose={onClose} again={(doing) => again(run, doing)} />;
   if (!isReadable(run.payload)) return plain;
   // The payload's form follows the task's schema. A removed task has no schema; then the server refuses the rerun and says why.
-  if (task.data) return <Edited run={run} task={task.data} onClose={onClose} />;
+  if (task.data) return <Edited run={run} task={task.data} edits={edits} onClose={onClose} />;
   return task.isError ? plain : null;
 }
 
@@ -38,7 +39,10 @@ export function anew(run: ListedRun, payload: unknown, { reason, key }: Pick<Doi
   return call("runTask", given, { key });
 }
 
-function Edited({ run, task, onClose }: { run: Run; task: Task; onClose: () => void }) {
+/** The first field of a payload: its text, or the first field of its form. A read-only input is a select. */
+const payloadField = "textarea, input:not([readonly], [type=hidden], [type=radio])";
+
+function Edited({ run, task, edits, onClose }: { run: Run; task: Task; edits: boolean; onClose: () => void }) {
   const payload = usePayload(task, run);
   return (
     <Asked
@@ -52,7 +56,14 @@ function Edited({ run, task, onClose }: { run: Run; task: Task; onClose: () => v
         return anew(run, value, doing);
       }}
     >
-      <div className={css.form} style={{ marginTop: 14 }}>
+      <div
+        className={css.form}
+        style={{ marginTop: 14 }}
+        // The dialog focuses the first element with this attribute, once it is open.
+        ref={(form) => {
+          if (edits) form?.querySelector(payloadField)?.setAttribute("data-autofocus", "");
+        }}
+      >
         <PayloadField task={task} payload={payload} />
       </div>
     </Asked>

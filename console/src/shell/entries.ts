@@ -16,9 +16,10 @@ import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { prefer, usePreferences } from "../preferences.ts";
 import { useActs } from "./palette/act-entries.ts";
-import { nameIn } from "./palette/act-words.ts";
+import { hasVerb, nameIn } from "./palette/act-words.ts";
 import type { Entry } from "./palette/entry.ts";
 import type { PaletteAct } from "./palette/palette-act.tsx";
+import { useRunActs } from "./palette/run-entries.ts";
 import { screens } from "./screens.ts";
 
 /** Finds the entries that match `text`. @param typed `text` after a pause in typing, for which the server is searched */
@@ -31,27 +32,38 @@ export function useEntries(
   const words = useWords();
   const { t } = words;
   const navigate = useNavigate();
-  const asked = nameIn(typed, t("palette.verbs"));
+  const verbs = t("palette.verbs");
+  const asked = nameIn(typed, verbs);
   const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
   const alarms = useAnswer("listAlarms", { limit: 100 }, { enabled: asked !== "" });
   const fixed = useFixed(onKeys);
   const { acts, isReading } = useActs({ text, name: asked, found: asked === "" ? undefined : found.data, onAct });
+  const onRun = useRunActs(text, typed, onAct);
   // If the text has the word of an act, the acts come first, before the page of the task or worker.
   const isAct = asked !== typed;
   const wanted = text.trim().toLowerCase();
+  // The acts on the run whose page is open are what the user most likely wants there, until the user types something else.
+  const isOnRun = wanted === "" || hasVerb(typed, verbs);
+  const pages =
+    asked === "" || !found.data
+      ? []
+      : found.data.runs.map(({ run, task }) => ({
+          id: `run ${run}`,
+          text: `${t("noun.run")} ${run}`,
+          more: task,
+          icon: IconPlayerPlay,
+          go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
+        }));
+  const isPage = pages.some((page) => page.text.toLowerCase() === wanted);
   const entries: Entry[] = [
+    ...(isPage ? pages : []),
+    ...(isOnRun ? onRun.acts : []),
     ...(isAct ? acts : []),
     ...fixed.filter((entry) => entry.text.toLowerCase().includes(wanted)),
     ...(asked === "" || !found.data
       ? []
       : [
-          ...found.data.runs.map(({ run, task }) => ({
-            id: `run ${run}`,
-            text: `${t("noun.run")} ${run}`,
-            more: task,
-            icon: IconPlayerPlay,
-            go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
-          })),
+          ...(isPage ? [] : pages),
           ...found.data.operations.map(({ operation, kind, state }) => ({
             id: `operation ${operation}`,
             icon: IconStack2,
@@ -84,9 +96,10 @@ export function useEntries(
             go: () => void navigate({ to: role === "node" ? "/nodes" : "/workers" }),
           })),
         ]),
+    ...(isOnRun ? [] : onRun.acts),
     ...(isAct ? [] : acts),
   ];
-  return { entries, isLooking: found.isFetching || (isAct && isReading) };
+  return { entries, isLooking: found.isFetching || (isAct && isReading) || (isOnRun && onRun.isReading) };
 }
 
 const alarmsShown = 5;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hasWords, nameIn } from "./act-words.ts";
+import { hasVerb, hasWords, nameIn, numberIn } from "./act-words.ts";
 
 const verbs = "run pause resume drain create group now";
 const chinese = "运行 暂停 恢复 排空 创建 组";
@@ -23,4 +23,25 @@ test("an entry is found by each of its words, in any order", () => {
   expect(hasWords("Pause send-invoices…", "drain inv")).toBe(false);
   expect(hasWords("暂停 send-invoices…", "暂停send")).toBe(true);
   expect(hasWords("暂停 send-invoices…", "恢复send")).toBe(false);
+});
+
+test.each<[string, string, boolean]>([
+  ["pause", verbs, true],
+  ["12 again", "run again", true],
+  ["against", "run again", false],
+  ["暂停12", chinese, true],
+  ["时间线", chinese, false],
+])("%j has the word of an act, or none", (text, known, expected) => {
+  expect(hasVerb(text, known)).toBe(expected);
+});
+
+test.each([
+  ["cancel 12", "12"],
+  ["取消12", "12"],
+  ["12 57", "12"],
+  ["bench-00007", ""],
+  ["sku7", ""],
+  ["again", ""],
+])("the number in %j is %j", (text, expected) => {
+  expect(numberIn(text)).toBe(expected);
 });

@@ -15,6 +15,15 @@ export function nameIn(text: string, verbs: string): string {
   return name === "" ? text.trim() : name;
 }
 
+/** True if a word of the text, or of its Chinese, is a word of an act. @param verbs as for `nameIn` */
+export function hasVerb(text: string, verbs: string): boolean {
+  const words = text.toLowerCase().split(/\s+/);
+  return verbs.split(" ").some((verb) => (isHan.test(verb) ? text.includes(verb) : words.includes(verb)));
+}
+
+/** Returns the number that stands alone in the text, such as 12 in "cancel 12"; "" if there is none. */
+export const numberIn = (text: string): string => /(?<![\w-])\d+(?![\w-])/.exec(text)?.[0] ?? "";
+
 const isHan = /\p{Script=Han}/u;
 
 /** True if the entry's text contains every typed word; a Chinese text without spaces counts as one word for each of its parts. */

@@ -1,4 +1,10 @@
 /** The dialog of an act that was chosen in the command palette: the same as on the act's own screen. */
+import { useRef, useState } from "react";
+import { Ask, outdateLetters } from "../../dead-letters/group.tsx";
+import { Watched } from "../../operations/begin.tsx";
+import { RunActDialog } from "../../runs/act-dialog.tsx";
+import type { Run } from "../../runs/answers.ts";
+import type { RunAct } from "../../runs/states.ts";
 import { Create } from "../../tasks/create/create.tsx";
 import { Bulk } from "../../tasks/list/bulk.tsx";
 import { Pause } from "../../tasks/pause.tsx";
@@ -10,7 +16,9 @@ export type PaletteAct =
   | { act: "create" }
   | { act: "run" | "pause"; task: string }
   | { act: "pauseGroup" | "resumeGroup"; group: string }
-  | { act: "drain" | "undrain"; node: string };
+  | { act: "drain" | "undrain"; node: string }
+  | { act: RunAct | "edit"; run: Run }
+  | { act: "dismiss"; run: number; fingerprint: string };
 
 export function ActOfPalette({ chosen, onClose }: { chosen: PaletteAct; onClose: () => void }) {
   const resume = useResume();
@@ -29,5 +37,38 @@ export function ActOfPalette({ chosen, onClose }: { chosen: PaletteAct; onClose:
     case "drain":
     case "undrain":
       return <DrainNamed node={chosen.node} drained={chosen.act === "undrain"} onClose={onClose} />;
+    case "dismiss":
+      return <Dismiss {...chosen} onClose={onClose} />;
+    default:
+      return <RunActDialog act={chosen.act} run={chosen.run} onClose={onClose} />;
   }
+}
+
+/** Dismisses the dead letter of one run, then shows the operation that does so. */
+function Dismiss({ run, fingerprint, onClose }: { run: number; fingerprint: string; onClose: () => void }) {
+  const [operation, setOperation] = useState<number>();
+  const hasBegun = useRef(false);
+  if (operation !== undefined) {
+    const leave = () => {
+      outdateLetters();
+      onClose();
+    };
+    return <Watched operation={operation} onClose={leave} />;
+  }
+  return (
+    <Ask
+      kind="dismiss"
+      group={{ fingerprint, letters: 1 }}
+      letter={{ run }}
+      narrowing={{}}
+      onBegun={(begun) => {
+        hasBegun.current = true;
+        setOperation(begun);
+      }}
+      // Also called once the operation has begun; its progress is shown then.
+      onClose={() => {
+        if (!hasBegun.current) onClose();
+      }}
+    />
+  );
 }
