@@ -8,6 +8,7 @@ import { actsOfThePalette } from "./acting-by-keys.ts";
 import { completionsAndUndo } from "./acts.ts";
 import { waysOfAlarmRules } from "./alarm-rules.ts";
 import { servingAndSignIn } from "./entering.ts";
+import { waysInFewSteps } from "./few-steps.ts";
 import { firstSteps } from "./first-steps.ts";
 import { waysOfFlow } from "./flow.ts";
 import { formsAmongOthers } from "./forms.ts";
@@ -114,6 +115,7 @@ wallboard(house);
 whatIsShared(house);
 waysOfFlow(house);
 belowAPath(house);
+waysInFewSteps(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

@@ -63,7 +63,7 @@ export function makingAndEditing(house: House): void {
       await phone.page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     });
 
-    test("creates a task in five steps, and another as its copy", async () => {
+    test("creates a task, and another as its copy", async () => {
       const { page, go } = await house.visit({ as: "editor" });
       const dialog = page.getByRole("dialog");
       await go("/tasks");
@@ -113,7 +113,7 @@ export function makingAndEditing(house: House): void {
   });
 
   describe("an operator", () => {
-    test("runs a run again with another payload in three steps, and as it was without a change", async () => {
+    test("runs a run again with another payload, and as it was without a change", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       const dialog = page.getByRole("dialog");
       const payload = dialog.getByLabel("Payload", { exact: true });

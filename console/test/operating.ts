@@ -36,7 +36,7 @@ export function waysOfAnOperator(house: House): void {
       await heading(page, "send-invoices");
     });
 
-    test("drains a worker in three steps, sees by whom and why, and puts it back", async () => {
+    test("drains a worker, sees by whom and why, and puts it back", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       await go("/workers");
       await page.getByRole("button", { name: "Drain atlas" }).click();
