@@ -1,12 +1,14 @@
 /**
  * All browser tests of the console, in one file because they share one server, one store and one browser; two files would each need
- * their own. They take about 150 s, a third of which axe needs to check every screen in two combinations of size, scheme and language.
+ * their own. They take about 220 s, half of which axe needs to check every screen and every dialog in two combinations of size, scheme
+ * and language.
  */
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
 import { actsOfThePalette } from "./acting-by-keys.ts";
 import { completionsAndUndo } from "./acts.ts";
 import { waysOfAlarmRules } from "./alarm-rules.ts";
+import { everyDialog } from "./dialogs.ts";
 import { servingAndSignIn } from "./entering.ts";
 import { waysInFewSteps } from "./few-steps.ts";
 import { firstSteps } from "./first-steps.ts";
@@ -116,6 +118,7 @@ whatIsShared(house);
 waysOfFlow(house);
 belowAPath(house);
 waysInFewSteps(house);
+everyDialog(house);
 
 describe("hostile text", () => {
   test("is shown as text on every page", async () => {

@@ -208,14 +208,17 @@ export const settled = (page: Page): Promise<void> =>
 
 export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** Accessibility problems that axe finds in the page, one text for each violated rule. */
-export async function violations(page: Page): Promise<string[]> {
+/**
+ * Accessibility problems that axe finds in the page, one text for each violated rule.
+ * @param within a selector: only these parts of the page are looked at
+ */
+export async function violations(page: Page, within?: string): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
-  return page.evaluate(async () => {
+  return page.evaluate(async (part) => {
     // Without `preload: false`, axe would request every style sheet again, for rules that are not used.
     const options = { resultTypes: ["violations"], preload: false };
     // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
-    const { violations: found } = await (globalThis as any).axe.run(document, options);
+    const { violations: found } = await (globalThis as any).axe.run(part ?? document, options);
     return (found as { id: string; nodes: { html: string; failureSummary: string }[] }[]).map(
       ({ id, nodes }) =>
         `${id}: ${nodes
@@ -223,7 +226,7 @@ export async function violations(page: Page): Promise<string[]> {
           .map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)
           .join(" | ")}`,
     );
-  });
+  }, within);
 }
 
 /** The number of pixels by which the page is wider than the screen. */
