@@ -3,11 +3,14 @@
  *
  *   npm run bench -- console         10,000 tasks, 10,000,000 ended runs, a log of 1,000,000 lines; medians of 3 runs
  *   … --quick                        200 tasks, 20,000 runs, a log of 20,000 lines, one run
- *   … --tasks N, --finished N, --log N, --runs N, --only paint,interact,scroll,log,lighthouse, --json
+ *   … --tasks N, --finished N, --log N, --runs N, --only paint,pages,interact,scroll,log,lighthouse, --json
  *   … --keep SCHEMA                  uses this schema: fills it, or uses what an earlier call has filled in, and does not drop it
  *
  * A real node plans and executes all tasks (about five runs a second with 10,000 tasks) and serves the built console. Chromium visits it,
  * headless and without a graphics card. *paint*: the time until the overview shows its figures, with an empty cache and on a second visit.
+ * *pages*: for each page the time from its request until its first content is visible, with the scripts in the cache, as
+ * `first_content_ms_…`, and the slowest answer of the API until then, as `slowest_answer_ms_…`; the pages `…_errors` are those above
+ * until their errors by reason are visible, which stand below the first content.
  * *interact*: the time from an input to the next frame by the browser's Event Timing, the highest as `interaction_ms`; `…_shown_ms` is the
  * time until the result is visible, typing included. *scroll*: the time per frame while the task list is scrolled from the first task to
  * the last, 300 pixels a frame. *log*: the time until the first lines of the log, its last lines, and a searched line in its middle are
@@ -19,6 +22,8 @@ import pg from "pg";
 import { chromium } from "playwright-core";
 import { fill, logRunOf } from "./console/fill.ts";
 import { audit } from "./console/lighthouse.ts";
+import { firstContent, pagesOf, type Shown } from "./console/pages.ts";
+import { nameOf } from "./console/server.ts";
 import { interact, type Place, paint, readLog, scroll } from "./console/visit.ts";
 import { makeToken } from "./lists/token.ts";
 import { type Figures, rounded } from "./measure/figures.ts";
@@ -28,7 +33,7 @@ import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
 import { Subject } from "./measure/subject.ts";
 
-const parts = ["paint", "interact", "scroll", "log", "lighthouse"];
+const parts = ["paint", "pages", "interact", "scroll", "log", "lighthouse"];
 const { values } = parseArgs({
   options: {
     tasks: { type: "string" },
@@ -59,6 +64,10 @@ if (!/^[a-z][a-z0-9_]{0,40}$/.test(schema)) throw new Error("--keep takes a name
 const interactions = 5;
 const aims: Aim[] = [
   ...["overview_shown_ms", "overview_largest_paint_ms"].map((figure) => ({ figure, atMost: 1_000 })),
+  ...pagesOf({ operation: 0, calendar: "", failedRun: 0, okRun: 0, fingerprint: "" }).map(({ name }) => ({
+    figure: `first_content_ms_${name}`,
+    atMost: 500,
+  })),
   { figure: "interaction_ms", atMost: 100 },
   { figure: "scroll_frame_ms_p95", atMost: 17.5 },
   ...["log_first_ms", "log_end_ms", "log_find_ms"].map((figure) => ({ figure, atMost: 1_000 })),
@@ -92,10 +101,11 @@ try {
   subject.process = new Subject(new URL("./console/server.js", import.meta.url), { url: store, schema, port, tasks });
   await subject.process.started(120_000);
   const cookie = await signIn();
+  const shown = only.includes("pages") ? await furnish(cookie) : undefined;
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
   try {
     for (let run = 1; run <= runs; run++) {
-      const figures = await measure(browser, { url, cookie });
+      const figures = await measure(browser, { url, cookie }, shown);
       report.carillon.push(figures);
       const told = Object.entries(figures).map(([name, value]) => `${name} ${rounded(value)}`);
       if (!values.json) console.error(`${run}/${runs}: ${told.join(", ")}`);
@@ -113,9 +123,10 @@ try {
 report.notes = [...new Set(report.notes)];
 print(report, values.json);
 
-async function measure(browser: Parameters<typeof paint>[0], place: Place): Promise<Figures> {
+async function measure(browser: Parameters<typeof paint>[0], place: Place, shown: Shown | undefined): Promise<Figures> {
   const figures: Figures = {};
   if (only.includes("paint")) Object.assign(figures, await paint(browser, place));
+  if (shown) Object.assign(figures, await firstContent(browser, place, shown, report.notes));
   if (only.includes("interact")) Object.assign(figures, await interact(browser, place, interactions));
   if (only.includes("scroll")) Object.assign(figures, await scroll(browser, place, tasks));
   if (only.includes("log")) Object.assign(figures, await readLog(browser, place, logRunOf(finished), log));
@@ -155,4 +166,30 @@ async function signIn(): Promise<string> {
   await post("/v1/users", user, { authorization: `Bearer ${token}` });
   const signedIn = await post("/v1/sign-in", { name, password }, { origin: url });
   return (signedIn.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+}
+
+/** Makes an operation and a calendar, and finds a run that failed with one before it, for the pages that show such. */
+async function furnish(cookie: string): Promise<Shown> {
+  const ask = async (method: string, path: string, body?: object) => {
+    const response = await fetch(`${url}/v1${path}`, {
+      method,
+      headers: {
+        cookie,
+        origin: url,
+        "content-type": "application/json",
+        ...(method === "PUT" ? { "if-match": "*" } : {}),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const answer = await response.text();
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${answer}`);
+    return JSON.parse(answer);
+  };
+  const calendar = "bench-days";
+  await ask("PUT", `/calendars/${calendar}`, { zone: "UTC", weekend: [0, 6], holidays: ["2030-01-01"] });
+  const filter = { matching: nameOf(tasks - 1) };
+  const { operation } = await ask("POST", "/operations", { kind: "resume", filter, reason: "bench-operation" });
+  const { groups } = await ask("GET", "/dead-letters/groups");
+  const { lastRun: failedRun, fingerprint } = groups[0];
+  return { operation, calendar, failedRun, okRun: logRunOf(finished) - 1, fingerprint };
 }

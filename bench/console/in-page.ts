@@ -22,6 +22,17 @@ globalThis.bench = (() => {
     return shown && shown.querySelectorAll("li a").length > 0 && !shown.textContent.includes("…");
   });
   bench.says = (text) => bench.when(() => content() && content().textContent.includes(text));
+  // The time of the first frame that shows the text, in the page or on the wallboard, which has no #content; null after the limit.
+  bench.shows = (text, limitMs) => {
+    const place = () => content() ?? document.querySelector("main");
+    return Promise.race([
+      bench.when(() => place() && place().innerText.includes(text)),
+      new Promise((resolve) => setTimeout(() => resolve(null), limitMs)),
+    ]);
+  };
+  bench.slowestAnswer = () => Math.max(0, ...performance.getEntriesByType("resource")
+    .filter(({ name }) => new URL(name).pathname.startsWith("/v1/"))
+    .map(({ requestStart, responseEnd }) => responseEnd - requestStart));
   // To the end, so many pixels a frame; where the list is not there yet it waits, and the frames count all the same.
   bench.scroll = async (pixels, rows) => {
     const place = document.querySelector("#content [role=table]").parentElement;

@@ -13,12 +13,17 @@ export const nameOf = (task: number) => `bench-${String(task).padStart(5, "0")}`
 /** Each task runs twice an hour; the times are spread evenly, so that with 10,000 tasks the page receives about five runs a second. */
 const everyMinutes = 30;
 
+/** The first tasks after the first one are a chain, so that the pages of the flow have something to show. */
+const chained = 20;
+
 /** Defines the tasks on `tower`, which stores them when it starts. */
 export function define(tower: ReturnType<typeof carillon>, tasks: number): void {
   for (let task = 0; task < tasks; task++) {
     const minute = Math.floor(task / 60) % everyMinutes;
     const schedule = cron(`${task % 60} ${minute},${minute + everyMinutes} * * * *`, { zone: "UTC" });
-    tower.task(nameOf(task), { schedule, group: `team-${task % 7}` }, () => undefined);
+    const group = `team-${task % 7}`;
+    const isChained = task > 0 && task < chained;
+    tower.task(nameOf(task), isChained ? { after: nameOf(task - 1), group } : { schedule, group }, () => undefined);
   }
 }
 
