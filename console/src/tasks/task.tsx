@@ -1,7 +1,7 @@
 import { Tabs } from "@mantine/core";
 import { IconPlayerPause } from "@tabler/icons-react";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { Suspense, useEffect } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { CopyCurl } from "../parts/form/copy-curl.tsx";
@@ -15,6 +15,7 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { Tree } from "../parts/value/tree.tsx";
 import { CompareBar } from "../runs/compare/compare-button.tsx";
 import { RunGrid } from "../runs/run-grid.tsx";
+import { screen } from "../shell/screen.ts";
 import { Acts } from "./acts.tsx";
 import { SchedulesLink } from "./list/task-columns.tsx";
 import { Releases } from "./releases.tsx";
@@ -30,7 +31,7 @@ const zoneOf = (schedule: unknown) => (schedule as { zone?: string }).zone;
 const parts = ["overview", "runs", "flow", "statistics", "versions", "definition"] as const;
 
 /** The graph's layout is a large part of code that most pages do not need. */
-const TaskFlow = lazy(() => import("../flow/task-flow.tsx").then(({ TaskFlow }) => ({ default: TaskFlow })));
+const TaskFlow = screen(() => import("../flow/task-flow.tsx"), "TaskFlow");
 
 export function TaskScreen() {
   const words = useWords();
@@ -39,6 +40,10 @@ export function TaskScreen() {
   const { part = "overview" } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
   const task = useAnswer("getTask", { task: name });
+  // Begun beside the read of the task: if the code were missing afterwards, React would keep the placeholder for at least 300 ms.
+  useEffect(() => {
+    if (part === "flow") void TaskFlow.preload?.();
+  }, [part]);
   return (
     <Page
       title={name}
