@@ -37,7 +37,7 @@ export function Coming(starts: Starts) {
           {rows.slice(0, listed).map(({ task, at }) => (
             <li key={`${task} ${at}`}>
               <span className={css.when}>
-                <Moment at={at} />
+                <Moment at={at} short />
               </span>
               <span className="cut">
                 <TaskLink task={task} />

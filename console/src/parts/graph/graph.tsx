@@ -67,7 +67,11 @@ export function Graph({ label, nodes, lines, chosen, onChoose }: GraphProps) {
   const narrow = useMediaQuery("(max-width: 640px)", false, { getInitialValueInEffect: false }) ?? false;
   const direction: Direction = narrow ? "down" : "right";
   const help = useId();
-  const shape = JSON.stringify([nodes.map(({ id }) => id), lines.map(({ from, to }) => [from, to]), direction]);
+  const shape = JSON.stringify([
+    nodes.map(({ id }) => id),
+    lines.map(({ from, to, word }) => [from, to, word]),
+    direction,
+  ]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another state of a node moves nothing.
   const picture = useMemo(
     () =>

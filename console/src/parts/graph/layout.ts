@@ -4,6 +4,8 @@ import { graphlib, layout } from "@dagrejs/dagre";
 export interface Line {
   from: string;
   to: string;
+  /** The text at the middle of the line, for which the layout leaves room. */
+  word?: string | undefined;
 }
 export interface Point {
   x: number;
@@ -27,6 +29,9 @@ export interface Box {
 }
 
 const margin = 14;
+/** The room of a line's text: 11 px letters, with some space around them. A Chinese letter is wider, and its words are shorter. */
+const letterWidth = 8;
+const wordHeight = 18;
 
 export function laid(ids: readonly string[], lines: readonly Line[], box: Box, direction: Direction): Laid {
   const graph = new graphlib.Graph();
@@ -41,7 +46,8 @@ export function laid(ids: readonly string[], lines: readonly Line[], box: Box, d
   });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const id of ids) graph.setNode(id, { ...box });
-  for (const { from, to } of lines) graph.setEdge(from, to);
+  for (const { from, to, word } of lines)
+    graph.setEdge(from, to, word === undefined ? {} : { width: word.length * letterWidth, height: wordHeight });
   layout(graph);
   const side = ({ x, y }: Point, sign: 1 | -1): Point =>
     direction === "right" ? { x: x + (sign * box.width) / 2, y } : { x, y: y + (sign * box.height) / 2 };

@@ -8,10 +8,7 @@ export function Copyable({ text, label }: { text: string; label: string }) {
   const { t } = useWords();
   return (
     <div className={css.copyable}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
-      <pre className={css.text} tabIndex={0}>
-        {text}
-      </pre>
+      <pre className={css.text}>{text}</pre>
       <CopyButton value={text}>
         {({ copied, copy }) => (
           <ActionIcon

@@ -17,13 +17,16 @@ export function Away({ at, past = false, zone }: { at: string; past?: boolean; z
   );
 }
 
-/** The time of day, with the date unless it is today. */
-export function Moment({ at, exact = false }: { at: string; exact?: boolean }) {
+/**
+ * The time of day, with the date unless it is today.
+ * @param short true omits the seconds of a whole minute, for places with little room
+ */
+export function Moment({ at, exact = false, short = false }: { at: string; exact?: boolean; short?: boolean }) {
   const words = useWords();
   const ms = Date.parse(at);
   const now = useNow();
   const isToday = words.day(ms) === words.day(now);
-  const clock = exact ? words.exact(ms) : words.clock(ms);
+  const clock = exact ? words.exact(ms) : short && ms % 60_000 === 0 ? words.minute(ms) : words.clock(ms);
   return (
     <time dateTime={at} title={words.moment(ms)} className="figures">
       {isToday ? clock : `${words.day(ms)} ${clock}`}

@@ -14,11 +14,12 @@ test("days are shown for three months, from a whole day on", () => {
 });
 
 test("periods lie where they are in time, with gaps where the task did nothing", () => {
-  const days = ["2030-01-01", "2030-01-02", "2030-01-04"].map((day) => ({ from: `${day}T00:00:00.000Z` }));
+  const days = ["2030-01-01", "2030-01-02", "2030-01-16"].map((day) => ({ from: `${day}T00:00:00.000Z` }));
   expect(placesOf(days, "day")).toEqual([
-    { from: 0, width: 0.25 },
-    { from: 0.25, width: 0.25 },
-    { from: 0.75, width: 0.25 },
+    { from: 0, width: 1 / 16 },
+    { from: 1 / 16, width: 1 / 16 },
+    { from: 15 / 16, width: 1 / 16 },
   ]);
+  expect(placesOf(days.slice(0, 1), "day")).toEqual([{ from: 13 / 14, width: 1 / 14 }]);
   expect(placesOf([], "day")).toEqual([]);
 });

@@ -19,11 +19,15 @@ export function successOf({ counts }: Pick<Period, "counts">): number | null {
   return ended === 0 ? null : counts.succeeded / ended;
 }
 
+/** The least number of periods for which there is room: fewer stand at the right end, and no bar is as wide as the chart. */
+const leastShown = 14;
+
 /** Returns where each period lies between the first and the end of the last one, as shares from 0 to 1. */
 export function placesOf(periods: readonly Pick<Period, "from">[], by: Length): { from: number; width: number }[] {
   const lengthMs = { hour: dayMs / 24, day: dayMs, month: 30 * dayMs }[by];
   const starts = periods.map(({ from }) => Date.parse(from));
   const [first = 0, last = 0] = [starts[0], starts.at(-1)];
-  const wholeMs = last - first + lengthMs;
-  return starts.map((ms) => ({ from: (ms - first) / wholeMs, width: lengthMs / wholeMs }));
+  const wholeMs = Math.max(last - first + lengthMs, leastShown * lengthMs);
+  const fromMs = last + lengthMs - wholeMs;
+  return starts.map((ms) => ({ from: (ms - fromMs) / wholeMs, width: lengthMs / wholeMs }));
 }
