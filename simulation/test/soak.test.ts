@@ -50,7 +50,12 @@ it("finds processes that were taken for dead although no fault had disturbed the
     { atMs: 40_000, what: "cygnus is cut off from the store for 3000 ms" },
     { atMs: 60_000, what: "atlas is stopped in order" },
   ];
-  const death = (node: string, endedMs: number) => ({ node, endedMs, why: "silent for 1500 ms" });
+  const death = (node: string, endedMs: number) => ({
+    node,
+    endedMs,
+    remote: node === "worker-a",
+    why: "silent for 1500 ms",
+  });
   const found = (...deaths: ReturnType<typeof death>[]) =>
     withoutCause(deaths, happenings, 1_500).map(({ atMs }) => atMs);
   expect(found(death("atlas", 2_600), death("bora", 21_600), death("bora", 26_000), death("cygnus", 42_000))).toEqual(
@@ -59,6 +64,7 @@ it("finds processes that were taken for dead although no fault had disturbed the
   expect(found(death("atlas", 900))).toEqual([900]);
   expect(found(death("bora", 2_600), death("bora", 29_100))).toEqual([2_600, 29_100]);
   expect(found(death("atlas", 61_000), death("cygnus", 21_600))).toEqual([61_000, 21_600]);
+  expect(found(death("worker-a", 21_600), death("worker-a", 42_000))).toEqual([42_000]);
 });
 
 it("reads the handlers' start and end records, also if a line is incomplete", () => {

@@ -6,6 +6,8 @@ import { numbers } from "./account.ts";
 /** A session that another process ended because its owner was silent. */
 export interface Death {
   readonly node: string;
+  /** True for a worker over HTTP, for which a server sends the heartbeats. */
+  readonly remote: boolean;
   readonly endedMs: number;
   readonly why: string;
 }
@@ -19,7 +21,7 @@ export async function deathsOf(url: string, schema: string): Promise<Death[]> {
   await client.connect();
   try {
     const { rows } = await client.query<Death>(
-      `select node, ended_ms as "endedMs", ended_why as why from "${schema}".session
+      `select node, key_id is not null as remote, ended_ms as "endedMs", ended_why as why from "${schema}".session
        where ended_why like 'silent %' or ended_why like 'not shown %' order by ended_ms`,
     );
     return rows;
@@ -28,7 +30,10 @@ export async function deathsOf(url: string, schema: string): Promise<Death[]> {
   }
 }
 
-/** Returns a violation for each death without a cause: the process was killed, stood still, or was without the store, and not long ago. */
+/**
+ * Returns a violation for each death without a cause: the process was killed, stood still, or was without the store, and not long ago. For
+ * a worker over HTTP, it is also a cause that a server stood still: without claims, its poll waits there longer than its session lasts.
+ */
 export function withoutCause(
   deaths: readonly Death[],
   happenings: readonly Happening[],
@@ -36,9 +41,9 @@ export function withoutCause(
 ): Violation[] {
   return deaths
     .filter(
-      ({ node, endedMs }) =>
+      ({ node, remote, endedMs }) =>
         !happenings.some(({ atMs, what }) => {
-          const cause = causeOf(node, what);
+          const cause = causeOf(remote && what.includes(" stands still ") ? what.split(" ", 1)[0] : node, what);
           return cause !== undefined && atMs <= endedMs && endedMs <= atMs + cause + 2 * timeoutMs + afterMs;
         }),
     )
@@ -50,7 +55,7 @@ export function withoutCause(
 }
 
 /** Returns how long (ms) a happening disturbed the node; undefined if it does not concern the node. */
-function causeOf(node: string, what: string): number | undefined {
+function causeOf(node: string | undefined, what: string): number | undefined {
   if (!what.startsWith(`${node} `)) return undefined;
   const [, lasting] = /(?:stands still|from the store|by the store|without a store) for (\d+) ms/.exec(what) ?? [];
   if (lasting !== undefined) return Number(lasting);
