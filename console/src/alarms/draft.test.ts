@@ -11,6 +11,7 @@ const stored = {
   days: [1, 2],
   scope: { tasks: ["settle"], labels: { team: "pay=now" } },
   channels: ["ops"],
+  maintenance: [{ from: "2026-12-01T22:00:00Z", to: "2026-12-02T02:00:00Z", description: "new disks" }],
   quiet: { from: "22:00", to: "07:00", zone: "UTC" },
   escalate: { after: "15m", channels: ["boss"] },
   enabled: false,
@@ -18,11 +19,26 @@ const stored = {
   author: "ann",
   reason: "",
   changed: "2026-11-30T01:06:00.000Z",
+  bundle: null,
 } satisfies Stored;
 
 test("a stored rule passes through the form unchanged, including fields that the form does not show", () => {
   expect(contentOfDraft(draftOf(stored, "UTC"), stored)).toEqual(contentOf(stored));
   expect(contentOf(stored)).not.toHaveProperty("version");
+});
+
+test("maintenance windows are typed as intervals; one without an end is not sent", () => {
+  const draft = {
+    ...draftOf(null, "UTC"),
+    name: "r",
+    parts: { failures: "1" },
+    maintenance: ["2026-12-01T22:00Z / 2026-12-02T02:00Z"],
+  };
+  expect(isIncomplete(draft)).toBe(false);
+  expect(contentOfDraft(draft, null)).toMatchObject({
+    maintenance: [{ from: "2026-12-01T22:00Z", to: "2026-12-02T02:00Z" }],
+  });
+  expect(isIncomplete({ ...draft, maintenance: ["2026-12-01T22:00Z"] })).toBe(true);
 });
 
 test("a draft of another kind sends only that kind's thresholds, and converts number fields to numbers", () => {

@@ -37,6 +37,8 @@ export interface Draft {
   quietFrom: string;
   quietTo: string;
   quietZone: string;
+  /** Maintenance windows as ISO 8601 intervals, "FROM/TO". */
+  maintenance: string[];
   escalateAfter: string;
   escalateChannels: string[];
 }
@@ -59,16 +61,20 @@ export function draftOf(rule: Stored | null, zone: string): Draft {
     quietFrom: quiet?.from ?? "",
     quietTo: quiet?.to ?? "",
     quietZone: quiet?.zone ?? zone,
+    maintenance: (rest.maintenance ?? []).map(intervalOf),
     escalateAfter: escalate ? String(escalate.after) : "",
     escalateChannels: escalate?.channels ?? [],
   };
 }
+
+const intervalOf = ({ from, to }: { from: string; to: string }): string => `${from}/${to}`;
 
 /** True if a required field is empty, or if a pair of fields (quiet hours, escalation) is only half filled in. */
 export const isIncomplete = (draft: Draft): boolean =>
   draft.name.trim() === "" ||
   partsOf[draft.kind].some((part) => needed.includes(part) && !draft.parts[part]) ||
   (draft.quietFrom === "") !== (draft.quietTo === "") ||
+  draft.maintenance.some((interval) => interval.split("/").length !== 2) ||
   (draft.escalateAfter === "") !== (draft.escalateChannels.length === 0);
 
 /** The part of a stored rule that a change request contains: the rule without its name, version, author and other metadata. */
@@ -79,6 +85,7 @@ export const contentOf = ({
   author: ____,
   reason: _____,
   changed: ______,
+  bundle: _______,
   ...content
 }: Stored): Content => content;
 
@@ -99,6 +106,10 @@ export function contentOfDraft(draft: Draft, before: Stored | null): Content {
     ...(pairs.length > 0 && { labels: Object.fromEntries(pairs) }),
     ...(everywhere && { everywhere }),
   };
+  const windows = draft.maintenance.map((interval) => {
+    const [begin = "", end = ""] = interval.split("/").map((text) => text.trim());
+    return before?.maintenance?.find((window) => intervalOf(window) === interval) ?? { from: begin, to: end };
+  });
   const { quietFrom: from, quietTo: to, quietZone: zone, escalateAfter: after } = draft;
   return {
     kind,
@@ -110,6 +121,7 @@ export function contentOfDraft(draft: Draft, before: Stored | null): Content {
     ...(Object.keys(scope).length > 0 && { scope }),
     ...(channels.length > 0 && { channels }),
     ...(from !== "" && { quiet: { from, to, zone } }),
+    ...(windows.length > 0 && { maintenance: windows }),
     ...(after !== "" && { escalate: { after, channels: draft.escalateChannels } }),
   };
 }

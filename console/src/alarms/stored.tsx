@@ -111,7 +111,10 @@ function Row({
   };
   return (
     <tr data-off={!isOn || undefined}>
-      <td className={css.ruleName}>{plain(rule.name)}</td>
+      <td className={css.ruleName}>
+        {plain(rule.name)}
+        {rule.bundle !== null && <small className="soft"> {t("rules.byFiles", { bundle: plain(rule.bundle) })}</small>}
+      </td>
       <td>{findsText(rule, words)}</td>
       <td>{plain(scopeText(rule, words))}</td>
       <td>{plain(tellsText(rule, words))}</td>
@@ -162,13 +165,14 @@ function scopeText({ scope = {} }: Stored, { t }: Pick<Words, "t">): string {
   ].join(", ");
 }
 
-function tellsText({ channels = [], quiet, escalate }: Stored, { t }: Pick<Words, "t">): string {
+function tellsText({ channels = [], quiet, maintenance = [], escalate }: Stored, { t }: Pick<Words, "t">): string {
   return [
     channels.length === 0 ? t("rules.nobody") : channels.join(", "),
     ...(escalate
       ? [t("rules.escalates", { after: String(escalate.after), channels: escalate.channels.join(", ") })]
       : []),
     ...(quiet ? [t("rules.quietHours", { ...quiet })] : []),
+    ...maintenance.map(({ from, to }) => t("rules.maintenanceAt", { from, to })),
   ].join(" · ");
 }
 
@@ -181,7 +185,7 @@ function Edit({ rule, onClose }: { rule: Stored | null; onClose: () => void }) {
   return (
     <Confirm
       title={rule ? t("rules.edit", { rule: rule.name }) : t("rules.new")}
-      consequence={t("rules.told")}
+      consequence={rule?.bundle ? t("rules.toldFiles", { bundle: plain(rule.bundle) }) : t("rules.told")}
       act={t("rules.store")}
       blocked={isIncomplete(draft) || !(draft.everywhere ? reach.everywhere : reach.on(name))}
       onDo={async ({ reason, key }) => {
@@ -301,6 +305,13 @@ function ToldFields({ draft, put }: Fields) {
           onChange={(event) => put({ quietZone: event.currentTarget.value })}
         />
       )}
+      <TagsInput
+        label={t("rules.maintenance")}
+        description={t("rules.maintenanceTold")}
+        placeholder="2027-01-31T22:00:00+08:00/2027-02-01T02:00:00+08:00"
+        value={draft.maintenance}
+        onChange={(maintenance) => put({ maintenance })}
+      />
       <TextInput
         label={t("rules.escalateAfter")}
         placeholder="15m"

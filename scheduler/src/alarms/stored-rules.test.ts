@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { checkRule, checkRuleName, deadlinesAround, isQuiet, type RuleContent, ruleText } from "./stored-rules.ts";
+import {
+  checkRule,
+  checkRuleName,
+  deadlinesAround,
+  isHeldBack,
+  isQuiet,
+  type RuleContent,
+  ruleText,
+} from "./stored-rules.ts";
 
 const at = (text: string) => Date.parse(text);
 const deadline = { kind: "deadline", by: "06:00", zone: "Asia/Shanghai" } as const;
@@ -20,6 +28,13 @@ test.each([
   ["scope.tasks[0]", { kind: "ended", scope: { tasks: [""] } }, /not be empty/],
   ["scope.labels.team", { kind: "ended", scope: { labels: { team: 7 } } }, /a text/],
   ["channels", { kind: "ended", channels: "ops" }, /a list/],
+  ["maintenance[0].to", { kind: "ended", maintenance: [{ from: "2026-11-30T14:00:00Z" }] }, /needs to/],
+  ["maintenance[0].from", { kind: "ended", maintenance: [{ from: "2026-11-30", to: "2026-12-01" }] }, /a time such as/],
+  [
+    "maintenance[0].to",
+    { kind: "ended", maintenance: [{ from: "2026-12-01T00:00:00Z", to: "2026-12-01T00:00:00Z" }] },
+    /end after it begins/,
+  ],
   ["quiet.zone", { kind: "ended", quiet: { from: "22:00", to: "06:00" } }, /needs zone/],
   ["quiet.to", { kind: "ended", quiet: { from: "22:00", to: "22:00", zone: "UTC" } }, /another time/],
   ["escalate.channels", { kind: "ended", escalate: { after: "15m" } }, /needs channels/],
@@ -94,4 +109,22 @@ test.each([
   ["12:00", "13:00", "13:00", false],
 ])("with quiet hours from %s to %s, %s is quiet: %s", (from, to, time, quiet) => {
   expect(isQuiet({ from, to, zone: "Asia/Shanghai" }, at(`2026-11-30T${time}:00+08:00`))).toBe(quiet);
+});
+
+test("a rule is held back in its quiet hours, and in each maintenance window from its beginning to before its end", () => {
+  const maintenance = [
+    { from: "2026-11-30T22:00:00+08:00", to: "2026-12-01T02:00:00+08:00", description: "new disks" },
+    { from: "2026-12-05T00:00:00Z", to: "2026-12-05T01:00:00Z" },
+  ];
+  expect(checkRule({ kind: "ended", maintenance })).toEqual({ kind: "ended", maintenance });
+  const quiet = { from: "12:00", to: "13:00", zone: "UTC" };
+  for (const [time, held] of [
+    ["2026-11-30T13:59:59Z", false],
+    ["2026-11-30T14:00:00Z", true],
+    ["2026-11-30T18:00:00Z", false],
+    ["2026-12-05T00:59:59Z", true],
+    ["2026-12-05T12:30:00Z", true],
+  ] as const)
+    expect(isHeldBack({ maintenance, quiet }, at(time)), time).toBe(held);
+  expect(isHeldBack({}, at("2026-11-30T14:00:00Z"))).toBe(false);
 });

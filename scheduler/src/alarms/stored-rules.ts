@@ -2,6 +2,7 @@
  * Alarm rules that are stored, in addition to the rules of a node's settings: their form, their validation, and their times of day. Without
  * side effects; docs/operate/alarm-rules.md describes what each kind finds.
  */
+import { z } from "zod";
 import { type Duration, formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -69,6 +70,13 @@ export interface QuietHours {
   zone: string;
 }
 
+/** A time in which planned work makes alarms expected, such as a migration: from `from` to before `to`, ISO 8601 with an offset or Z. */
+export interface MaintenanceWindow {
+  from: string;
+  to: string;
+  description?: string;
+}
+
 /** An alarm rule as users write it. */
 export interface RuleContent extends Thresholds {
   kind: RuleKind;
@@ -78,6 +86,8 @@ export interface RuleContent extends Thresholds {
   channels?: string[];
   /** In these hours the rule sends no messages; alarms that are open at their end are reported then. */
   quiet?: QuietHours;
+  /** In these windows the rule sends no messages either, as in quiet hours. A window that is over may stay. */
+  maintenance?: MaintenanceWindow[];
   /** The incident is also sent to these channels once it has lasted for `after` and has an alarm that no user has acknowledged. */
   escalate?: { after: Duration; channels: string[] };
   enabled?: boolean;
@@ -90,6 +100,8 @@ export interface StoredRule {
   author: string;
   reason: string;
   changedMs: number;
+  /** The bundle whose files define the rule; null if a user or a program does. */
+  bundle: string | null;
 }
 
 const kindParts: Record<RuleKind, readonly (keyof Thresholds)[]> = {
@@ -109,7 +121,16 @@ const needed: Partial<Record<RuleKind, readonly (keyof Thresholds)[]>> = {
   deadline: ["by", "zone"],
   queue: ["more"],
 };
-const commonParts = ["kind", "description", "scope", "channels", "quiet", "escalate", "enabled"] as const;
+const commonParts = [
+  "kind",
+  "description",
+  "scope",
+  "channels",
+  "quiet",
+  "maintenance",
+  "escalate",
+  "enabled",
+] as const;
 
 const mostListed = 100;
 const nameShape = /^[\p{L}\p{N}][\p{L}\p{N}._:@/-]*$/u;
@@ -135,10 +156,13 @@ export function checkRule(given: RuleContent): RuleContent {
   const missing = needed[kind]?.find((part) => given[part] === undefined);
   if (missing !== undefined) throw wrong(missing, `a rule of kind ${kind} needs ${missing}`);
   for (const [part, value] of Object.entries(given)) checks[part as keyof RuleContent](value, part);
-  const { failures, of = failures, quiet } = given;
+  const { failures, of = failures, quiet, maintenance = [] } = given;
   if (failures !== undefined && of !== undefined && of < failures)
     throw wrong("of", `of must be at least ${failures}, the number of failures`);
   if (quiet && quiet.from === quiet.to) throw wrong("quiet.to", "quiet hours must end at another time than they begin");
+  for (const [at, { from, to }] of maintenance.entries())
+    if (Date.parse(from) >= Date.parse(to))
+      throw wrong(`maintenance[${at}].to`, `maintenance[${at}] must end after it begins`);
   return given;
 }
 
@@ -186,6 +210,10 @@ const named: Check = (value, path) => {
   text(limits.taskNameLength)(value, path);
   if (value === "") throw wrong(path, `${path} must not be empty`);
 };
+const instant: Check = (value, path) => {
+  if (!z.iso.datetime({ offset: true }).safeParse(value).success)
+    throw wrong(path, `${path} must be a time such as "2027-01-31T22:00:00+08:00"`);
+};
 const object =
   (parts: Record<string, Check>, must: readonly string[] = []): Check =>
   (value, path) => {
@@ -218,6 +246,7 @@ const checks: Record<keyof RuleContent, Check> = {
   scope: object({ tasks: listed(named, 1), groups: listed(named, 1), labels, everywhere: flag }),
   channels: listed(named, 0),
   quiet: object({ from: clock, to: clock, zone }, ["from", "to", "zone"]),
+  maintenance: listed(object({ from: instant, to: instant, description: text(1_000) }, ["from", "to"]), 0),
   escalate: object({ after: span, channels: listed(named, 1) }, ["after", "channels"]),
   enabled: flag,
 };
@@ -308,6 +337,10 @@ export function deadlinesAround(
   const last = some.findLast(({ byMs }) => byMs <= nowMs) as Deadline;
   return { last, next: some.find(({ byMs }) => byMs > nowMs) as Deadline };
 }
+
+/** True if the rule sends nothing at `nowMs`: it is in its quiet hours, or in a maintenance window. */
+export const isHeldBack = ({ quiet, maintenance = [] }: Pick<RuleContent, "quiet" | "maintenance">, nowMs: number) =>
+  isQuiet(quiet, nowMs) || maintenance.some(({ from, to }) => Date.parse(from) <= nowMs && nowMs < Date.parse(to));
 
 /** True if `nowMs` is in the quiet hours. Hours whose end is not after their beginning continue over midnight. */
 export function isQuiet(quiet: QuietHours | undefined, nowMs: number): boolean {

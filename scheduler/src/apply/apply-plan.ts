@@ -49,7 +49,7 @@ export interface PlanOptions {
   overwriteEdits: boolean;
 }
 
-export interface ApplyPlan {
+export interface TaskPlan {
   bundle: string;
   /** The steps in an order in which they can be executed. */
   steps: PlanStep[];
@@ -61,7 +61,7 @@ export function planApply(
   wanted: readonly TaskDefinition[],
   present: readonly AppliedTask[],
   options: PlanOptions,
-): ApplyPlan {
+): TaskPlan {
   const planning = planSteps(wanted, present, options);
   let turn = planning.next();
   while (!turn.done) turn = planning.next();
@@ -73,7 +73,7 @@ export function* planSteps(
   wanted: readonly TaskDefinition[],
   stored: readonly AppliedTask[],
   options: PlanOptions,
-): Generator<void, ApplyPlan> {
+): Generator<void, TaskPlan> {
   const present = stored.map((task) => ({
     ...task,
     definition: asSaid(task.definition),
@@ -109,8 +109,9 @@ export function checkBundle(name: unknown): string {
   });
 }
 
-/** Returns all steps except those of unchanged tasks; refused steps are included. */
-export const acting = ({ steps }: ApplyPlan): PlanStep[] => steps.filter(({ kind }) => kind !== "none");
+/** Returns all steps except those that change nothing; refused steps are included. */
+export const acting = <Step extends Pick<PlanStep, "kind">>(steps: readonly Step[]): Step[] =>
+  steps.filter(({ kind }) => kind !== "none");
 
 function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: PlanOptions): PlanStep {
   const base = { task: wanted.name, version: task?.version ?? 0, changes: [], drift: [], keepsEdits: false };

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { type CarillonError, isCarillonError } from "../base/errors.ts";
 import { awaitRecall } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
+import type { PlanStep, TaskPlan } from "./apply-plan.ts";
 
 export interface Applied {
   step: PlanStep;
@@ -23,7 +23,7 @@ export interface Applied {
  */
 export async function applyPlan(
   { tasks, runs }: Pick<Store, "tasks" | "runs">,
-  plan: ApplyPlan,
+  plan: TaskPlan,
   { author, reason, nowMs }: Omit<Change, "nowMs" | "bundle"> & { nowMs: () => number },
   clock: Clock,
 ): Promise<Applied[]> {

@@ -40,6 +40,45 @@ describe("a file of tasks", () => {
     expect(readYaml("tasks.yaml", text).problems).toEqual([]);
   });
 
+  it("has alarm rules and hooks, writes them as it reads them, and reports each of their mistakes", () => {
+    const text = `alarms:
+  done: { kind: deadline, by: "06:00", zone: UTC, channels: [ops] }
+  10: { kind: queue, more: 1 }
+hooks:
+  bank: { scheme: bearer, secret: bank, task: settle }
+`;
+    const read = readYaml("t.yaml", text);
+    expect([read.problems, read.tasks]).toEqual([[], []]);
+    expect(read.items.map(({ item, name, line }) => [item, name, line])).toEqual([
+      ["alarm", "10", 3],
+      ["alarm", "done", 2],
+      ["hook", "bank", 5],
+    ]);
+    const again = readYaml("t.yaml", writeYaml([], "b", "", read.items)).items;
+    expect(again.map(({ line: _, ...one }) => one)).toEqual(read.items.map(({ line: _, ...one }) => one));
+    const wrong = `alarms:
+  done: { kind: ended, more: 1, chanels: [ops] }
+  test: { kind: ended }
+  none:
+hooks:
+  "a b": { scheme: bearer, secret: bank, task: settle }
+  bank: { scheme: sha1, secret: bank, task: other/settle, delay: never }
+`;
+    expect(problems(wrong)).toEqual([
+      [2, "alarms.done.more", "OPTION_INVALID"],
+      [2, "alarms.done.chanels", "OPTION_INVALID"],
+      [3, "alarms.test", "OPTION_INVALID"],
+      [4, "alarms.none", "OPTION_INVALID"],
+      [6, "hooks.a b", "OPTION_INVALID"],
+      [7, "hooks.bank.scheme", "OPTION_INVALID"],
+    ]);
+    expect(problems("alarms: [1]\nhooks: 3\ntasks:\n")).toEqual([
+      [1, "alarms", "FILE_INVALID"],
+      [2, "hooks", "FILE_INVALID"],
+    ]);
+    expect(readTasks("t.ts", { alarms: { done: { kind: "ended" } } }).items).toMatchObject([{ line: null }]);
+  });
+
   it("reports every mistake with its line and path", () => {
     const text = `bundle: ""
 tasks:

@@ -1,12 +1,14 @@
 /**
- * Reads task definitions from YAML, and reports the mistakes, each with its line if that is known. Also reads them from values that modules
+ * Reads definitions of tasks, alarm rules and hooks from YAML, and reports the mistakes, each with its line if that is known. Also reads them from values that modules
  * export, which have no lines.
  */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
+import type { ItemKind } from "../task/applied-store.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import { readWritten } from "../task/written.ts";
 import { checkBundle } from "./apply-plan.ts";
+import { checkItem, checkItemName, type GivenItem } from "./plan-items.ts";
 import { inexactIn, mergeKeyIn, Places, yamlDocuments } from "./yaml-documents.ts";
 
 export interface FileProblem {
@@ -25,11 +27,15 @@ export interface ReadFile {
   /** The bundle that the file names; null: it names none. */
   bundle: string | null;
   tasks: { definition: TaskDefinition; line: number | null }[];
+  /** The alarm rules and hooks. */
+  items: (GivenItem & { line: number | null })[];
   problems: FileProblem[];
 }
 
 type LineOf = (path: readonly string[]) => number | null;
-const topNames = ["bundle", "tasks"];
+/** The names of the parts of a file that hold alarm rules and hooks. */
+export const itemParts: Readonly<Record<ItemKind, "alarms" | "hooks">> = { alarm: "alarms", hook: "hooks" };
+const topNames = ["bundle", "tasks", ...Object.values(itemParts)];
 
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
@@ -63,7 +69,11 @@ export function readYaml(file: string, text: string): ReadFile {
   return readTasks(file, read.content, (path) => lineAt(places.offsetOf(path)));
 }
 
-/** Reads tasks from parsed content. @param content { bundle, tasks: { name: options } } @param lineOf returns the line of a path */
+/**
+ * Reads definitions from parsed content.
+ * @param content { bundle, tasks, alarms, hooks }; the last three hold definitions by name
+ * @param lineOf returns the line of a path
+ */
 export function readTasks(file: string, content: unknown, lineOf: LineOf = () => null): ReadFile {
   const problem = (path: string[], code: string, message: string, hint: string): FileProblem => ({
     file,
@@ -77,12 +87,12 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
     return failed(
       problem([], "FILE_INVALID", "has no tasks", "Begin with tasks:, and below it a name and its options."),
     );
-  const read: ReadFile = { file, bundle: null, tasks: [], problems: [] };
+  const read: ReadFile = { file, bundle: null, tasks: [], items: [], problems: [] };
   for (const name of Object.keys(content).filter((name) => !topNames.includes(name))) {
-    const hint = `A file has ${topNames.join(" and ")}; tasks stand below tasks:.`;
+    const hint = `A file has ${topNames.join(", ")}; tasks stand below tasks:.`;
     read.problems.push(problem([name], "FILE_INVALID", `there is no ${JSON.stringify(name)} here`, hint));
   }
-  const { bundle, tasks = {} } = content;
+  const { bundle } = content;
   if (bundle !== undefined) {
     try {
       read.bundle = checkBundle(bundle);
@@ -91,34 +101,60 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
       read.problems.push(problem(["bundle"], error.code, error.message, error.hint));
     }
   }
-  // `tasks:` without entries is allowed, because it remains when the last task is deleted from a file.
-  const entries = tasks === null ? [] : isObject(tasks) ? Object.entries(tasks) : undefined;
-  if (!entries) {
-    read.problems.push(
-      problem(["tasks"], "FILE_INVALID", "tasks must hold names", "Such as tasks: { settle: { … } }."),
-    );
-    return read;
-  }
-  for (const [name, written] of entries) {
-    try {
-      read.tasks.push({ definition: readWritten(name, written ?? {}), line: lineOf(["tasks", name]) });
-    } catch (error) {
-      if (!isCarillonError(error)) throw error;
-      const mistakes = mistakesOf(name, written, error).map(({ code, message, hint, path }) =>
-        problem(["tasks", name, ...stepsOf(path)], code, message, hint),
-      );
-      read.problems.push(...mistakes.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
-    }
-  }
+  const found = { problems: read.problems, problem, lineOf };
+  const { tasks, alarms, hooks } = content;
+  for (const { value, line } of entriesOf({ ...found, part: "tasks", given: tasks }, (name, one) =>
+    readWritten(name, one ?? {}),
+  ))
+    read.tasks.push({ definition: value, line });
+  for (const [item, given] of [["alarm", alarms] as const, ["hook", hooks] as const])
+    for (const { name, value, line } of entriesOf({ ...found, part: itemParts[item], given }, (name, one) => {
+      checkItemName(item, name);
+      return checkItem(item, name, one);
+    }))
+      read.items.push({ item, name, content: value, line });
   return read;
 }
 
+interface Found {
+  part: string;
+  given: unknown;
+  problems: FileProblem[];
+  problem: (path: string[], code: string, message: string, hint: string) => FileProblem;
+  lineOf: LineOf;
+}
+
+/** Reads each entry of a part of a file. @param check reads one entry @throws CarillonError @returns the valid entries */
+function entriesOf<Value>(
+  { part, given = {}, problems, problem, lineOf }: Found,
+  check: (name: string, written: unknown) => Value,
+): { name: string; value: Value; line: number | null }[] {
+  // A part without entries is allowed, because it remains when the last entry is deleted from a file.
+  if (given !== null && !isObject(given)) {
+    problems.push(problem([part], "FILE_INVALID", `${part} must hold names`, `Such as ${part}: { settle: { … } }.`));
+    return [];
+  }
+  return Object.entries(given ?? {}).flatMap(([name, written]) => {
+    try {
+      return [{ name, value: check(name, written), line: lineOf([part, name]) }];
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      const mistakes = mistakesOf((some) => check(name, some), written, error).map(({ code, message, hint, path }) =>
+        problem([part, name, ...stepsOf(path)], code, message, hint),
+      );
+      problems.push(...mistakes.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
+      return [];
+    }
+  });
+}
+
 /**
- * Returns the mistakes of a task, one per option, so that the author can correct them together. After each mistake the wrong
- * option is removed and the other options are read again; a wrong schedule is replaced by a valid one, because other options
- * require a schedule.
+ * Returns the mistakes of a task, an alarm rule or a hook, one per option, so that the author can correct them together. After each
+ * mistake the wrong option is removed and the other options are read again; a wrong schedule is replaced by a valid one, because other
+ * options require a schedule.
+ * @param reading reads the options, and throws the next mistake
  */
-function mistakesOf(name: string, written: unknown, first: CarillonError): CarillonError[] {
+function mistakesOf(reading: (written: unknown) => unknown, written: unknown, first: CarillonError): CarillonError[] {
   const found = [first];
   if (!isObject(written)) return found;
   const rest: Record<string, unknown> = { ...written };
@@ -130,10 +166,12 @@ function mistakesOf(name: string, written: unknown, first: CarillonError): Caril
     if (option === "schedule") rest.schedule = { every: "1h" };
     else delete rest[option];
     try {
-      readWritten(name, rest);
+      reading(rest);
       return found;
     } catch (next) {
       if (!isCarillonError(next)) throw next;
+      // A required option that is wrong would be reported again, as missing.
+      if (looked.has(stepsOf(next.path)[0] ?? "")) return found;
       found.push(next);
       error = next;
     }
@@ -144,6 +182,7 @@ const failed = (problem: FileProblem): ReadFile => ({
   file: problem.file,
   bundle: null,
   tasks: [],
+  items: [],
   problems: [problem],
 });
 

@@ -1,5 +1,8 @@
 import { Document, isMap, isScalar, type Pair, Scalar, type YAMLMap } from "yaml";
+import { itemKinds } from "../task/applied-store.ts";
 import type { WrittenTask } from "../task/written.ts";
+import type { GivenItem } from "./plan-items.ts";
+import { itemParts } from "./read.ts";
 
 export interface ToWrite {
   name: string;
@@ -8,12 +11,21 @@ export interface ToWrite {
   comment?: string;
 }
 
-/** Writes tasks as YAML in the format that `read.ts` reads. @param comment text at the top of the file */
-export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comment = ""): string {
+/**
+ * Writes tasks, alarm rules and hooks as YAML in the format that `read.ts` reads.
+ * @param comment text at the top of the file
+ */
+export function writeYaml(
+  tasks: readonly ToWrite[],
+  bundle: string | null,
+  comment = "",
+  items: readonly GivenItem[] = [],
+): string {
   const document = new Document({
     ...(bundle === null ? {} : { bundle }),
     // A Map keeps the order of the tasks, even if names are numbers.
     tasks: new Map(tasks.map(({ name, written }) => [name, written])),
+    ...itemsWritten(items),
   });
   if (comment !== "") document.commentBefore = commented(comment);
   const map = document.get("tasks") as YAMLMap;
@@ -31,6 +43,16 @@ export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comm
     }
   }
   return document.toString({ lineWidth: 120 });
+}
+
+/** Returns the parts of a file that hold alarm rules and hooks; a part without any is left out. */
+export function itemsWritten(items: readonly GivenItem[]): Record<string, Map<string, GivenItem["content"]>> {
+  return Object.fromEntries(
+    itemKinds.flatMap((item) => {
+      const some = items.filter((one) => one.item === item);
+      return some.length > 0 ? [[itemParts[item], new Map(some.map(({ name, content }) => [name, content]))]] : [];
+    }),
+  );
 }
 
 /** Formats a text as a YAML comment; line breaks and control characters in it cannot end the comment. */

@@ -8,8 +8,10 @@ export interface Change {
   author: string;
   reason: string;
   nowMs: number;
-  /** For a task stored by an apply: the bundle to which the task then belongs. */
+  /** For a task, an alarm rule or a hook stored by an apply: the bundle to which it then belongs. */
   bundle?: string;
+  /** For an alarm rule or a hook stored by an apply: its content as the files have it, without edits by users that are kept. */
+  applied?: object;
 }
 
 /** The author and the reason of a change. */

@@ -24,10 +24,10 @@ import { Enqueues } from "../store/enqueues.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { type EnqueueTracing, traceparentOf } from "../store/trace-context.ts";
+import { bundleCalls } from "./bundles/bundle-calls.ts";
 import type { Call, Handlers } from "./call.ts";
 import { alarmCalls } from "./calls/alarm-calls.ts";
 import { auditCalls } from "./calls/audit-calls.ts";
-import { bundleCalls } from "./calls/bundle-calls.ts";
 import { clusterCalls } from "./calls/cluster-calls.ts";
 import { calendarCalls, isWithin, operationCalls } from "./calls/operation-calls.ts";
 import { runActCalls } from "./calls/run-act-calls.ts";
@@ -134,7 +134,7 @@ export class Api {
       ...taskCalls(store),
       ...taskChangeCalls(store, clock),
       ...slotCalls(store),
-      ...bundleCalls(store, clock, now),
+      ...bundleCalls(store, { clock, now, alarms: options.alarms }, () => this.#hooks.forget()),
       ...timelineCalls(store, clock),
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
       ...explainCalls(() => this.#handlers),

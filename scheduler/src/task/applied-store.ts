@@ -1,3 +1,4 @@
+import type { Json } from "../base/json.ts";
 import type { TaskDefinition } from "./task.ts";
 
 /** What an apply plan needs of a task: its present definition, and that of the last apply. */
@@ -22,7 +23,26 @@ export interface AppliedTask {
   waiting: number;
 }
 
+/** The kinds of definitions besides tasks that files contain: alarm rules and incoming webhooks. */
+export const itemKinds = ["alarm", "hook"] as const;
+export type ItemKind = (typeof itemKinds)[number];
+
+/** What an apply plan needs of an alarm rule or a hook: see `AppliedTask`. */
+export interface AppliedItem {
+  name: string;
+  version: number;
+  content: Record<string, Json>;
+  bundle: string | null;
+  /** The content as the files of the last apply had it; null if no apply has stored it. */
+  applied: Record<string, Json> | null;
+  author: string;
+  reason: string;
+  changedMs: number;
+}
+
 export interface AppliedStore {
   /** Returns the tasks with these names, even removed ones, and all tasks of the bundle. */
   read(names: string[], bundle: string): Promise<AppliedTask[]>;
+  /** Returns the alarm rules or hooks with these names, without removed ones, and all of the bundle, ordered by name. */
+  items(kind: ItemKind, names: string[], bundle: string): Promise<AppliedItem[]>;
 }

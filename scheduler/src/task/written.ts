@@ -89,7 +89,8 @@ export function fieldChanges(before: TaskDefinition, after: TaskDefinition): Fie
   return changesIn("", a, b);
 }
 
-function changesIn(path: string, a: Json | undefined, b: Json | undefined): FieldChange[] {
+/** Returns the differences of two values, each with its path. */
+export function changesIn(path: string, a: Json | undefined, b: Json | undefined): FieldChange[] {
   if (sortedJson(a) === sortedJson(b)) return [];
   // Payloads, bodies and lists are compared as a whole, and so are schedules of different kinds.
   const opened = isObject(a) && isObject(b) && !/(?:^slotPayload|\.body)$/.test(path) && !otherKind(path, a, b);

@@ -87,6 +87,42 @@ describe("apply, diff, export", () => {
     expect([tick?.stdout, nobody?.code]).toEqual([expect.stringContaining("schedule: { every: 1m }"), 3]);
   });
 
+  it("alarm rules and hooks beside tasks: plan, edits by hand, export, prune", async () => {
+    const beside = (more: number) => `bundle: beside
+tasks: { deploy: {} }
+alarms:
+  queue: { kind: queue, more: ${more}, channels: [] }
+hooks:
+  bank: { scheme: bearer, secret: bank, task: deploy }
+`;
+    await file("beside.yaml", beside(5));
+    const first = await ask("apply", "beside.yaml", "--reason", "begin");
+    expect(first.stdout).toMatch(/^\+ alarm rule queue {2}more than 5 due runs of a task wait$/m);
+    expect(first.stdout).toMatch(/^\+ hook bank {9}runs deploy$/m);
+    expect(first.stdout).toMatch(/^! hook bank: SECRET_FORBIDDEN:/m);
+    expect([first.code, first.stdout]).toEqual([1, expect.stringContaining("2 created, 1 not done")]);
+    await file("queue.yaml", "kind: queue\nmore: 7\nchannels: []\n");
+    expect((await ask("alarms", "rules", "set", "queue", "queue.yaml")).code).toBe(0);
+    await file("beside.yaml", `${beside(5).split("hooks:")[0]}hooks:\n`);
+    const edited = await ask("diff", "beside.yaml");
+    expect([edited.code, edited.stdout]).toEqual([
+      0,
+      expect.stringContaining("    edited by hand: more 5 → 7; it stays so\n"),
+    ]);
+    expect((await ask("alarms", "rules", "show", "queue")).stdout).toMatch(/^ {2}bundle +beside$/m);
+    const [whole, exported] = await Promise.all([json("export", "--bundle", "beside"), ask("export")]);
+    expect(whole.alarms).toEqual({ queue: { kind: "queue", more: 7, channels: [] } });
+    expect(exported?.stdout).toMatch(/^alarms:\n {2}queue:\n {4}kind: queue$/m);
+    await file("twice.yaml", "alarms: { queue: { kind: ended } }\n");
+    expect((await ask("diff", "beside.yaml", "twice.yaml")).stderr).toMatch(
+      /^twice\.yaml:1: FILE_INVALID: alarms\.queue: the alarm rule queue is in beside\.yaml:4 already$/m,
+    );
+    await file("beside.yaml", "bundle: beside\ntasks: { deploy: {} }\n");
+    expect((await ask("diff", "beside.yaml")).stderr).toContain("without --prune: alarm rule queue");
+    const pruned = await json("apply", "beside.yaml", "--prune");
+    expect(pruned.appliedItems).toEqual([{ item: "alarm", name: "queue", kind: "remove", version: 2 }]);
+  });
+
   it("completes even if its output is not read", async () => {
     await file("many.yaml", `tasks:\n${Array.from({ length: 500 }, (_, n) => `  t${n}: {}\n`).join("")}`);
     const applying = start(["apply", "many.yaml", ...here()]);

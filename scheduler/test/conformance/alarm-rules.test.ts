@@ -388,6 +388,18 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     await rules.gone(stays);
   });
 
+  it("send nothing in a maintenance window, and send alarms that are still open when it ends", async () => {
+    const task = await rules.stage.task("maintained");
+    const [from, to] = [rules.t, rules.t + 10 * minute].map((ms) => new Date(ms).toISOString()) as [string, string];
+    await rules.create("maintained", { kind: "queue", more: 0, channels: ["ops"], maintenance: [{ from, to }] });
+    await rules.stage.enqueue(task, { dueMs: rules.t });
+    for (const atMs of [0, 10 * minute - 1]) await rules.look(rules.t + atMs);
+    expect([await rules.sent("maintained"), await rules.open_()]).toEqual([[], ["maintained maintained"]]);
+    await rules.look(rules.t + 10 * minute);
+    expect(await rules.sent("maintained")).toEqual(["ops raised"]);
+    await rules.gone(task);
+  });
+
   it("escalate an unacknowledged incident once if it lasts, and report its end to the same channel", async () => {
     const task = await rules.stage.task("escalates");
     const escalate = { after: "15m", channels: ["boss", "ops"] };

@@ -36,6 +36,7 @@ describe("a bundle over the API", () => {
       plan,
       bundle: "b",
       applied: ["b-1", "b-2"].map((task) => ({ task, kind: "create", version: 1 })),
+      appliedItems: [],
     });
     expect(await api.applyBundle({ ...given, plan, reason: "begin" }, again)).toEqual(done);
     const { items } = await admin.listAudit({ about: "task", named: "b-1" });

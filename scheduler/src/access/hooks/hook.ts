@@ -67,6 +67,8 @@ export interface Hook {
   author: string;
   reason: string;
   changedMs: number;
+  /** The bundle whose files define the hook; null if a user or a program does. */
+  bundle: string | null;
 }
 
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/;

@@ -9,7 +9,8 @@ const clock = z.string().max(5).describe('A time of day, such as "06:00".');
 const zone = name(100).describe("A time zone, such as Asia/Shanghai.");
 const channels = z.array(name(50)).max(100);
 
-const content = {
+/** The fields of a stored rule, as users write them. */
+export const ruleFields = {
   kind: z.enum(ruleKinds).describe("What it finds; the thresholds depend on it."),
   description: text(1_000).optional().describe("What the rule is for."),
   failures: z.int().optional().describe("Of kind failed: this number of the last `of` runs failed."),
@@ -34,6 +35,11 @@ const content = {
     .describe("The tasks that it covers; a task matches all that is given. Default: all of its namespace."),
   channels: channels.optional().describe("Whom it tells, by the names of the nodes' channels. Default: nobody."),
   quiet: z.strictObject({ from: clock, to: clock, zone }).optional().describe("Hours in which it sends nothing."),
+  maintenance: z
+    .array(z.strictObject({ from: time, to: time, description: text(1_000).optional() }))
+    .max(100)
+    .optional()
+    .describe("Windows of planned work, in which it sends nothing either."),
   escalate: z
     .strictObject({ after: duration, channels })
     .optional()
@@ -45,11 +51,16 @@ const stored = z
   .strictObject({
     name: name(limits.alarmRuleNameLength),
     version: id,
-    ...content,
+    ...ruleFields,
     finds: z.string().describe("In words."),
     author: z.string(),
     reason: z.string(),
     changed: time,
+    bundle: z
+      .string()
+      .nullable()
+      .default(null)
+      .describe("The bundle whose files define it; null: a person or a program does."),
   })
   .meta({ id: "AlarmRule" });
 
@@ -104,7 +115,7 @@ export const alarmRuleRoutes = {
     summary: "Store a new alarm rule; the leader evaluates it from its next look on",
     body: z.strictObject({
       name: name(limits.alarmRuleNameLength).describe("What it is called; a / ends its namespace."),
-      ...content,
+      ...ruleFields,
       reason,
     }),
     answer: stored,
@@ -119,7 +130,7 @@ export const alarmRuleRoutes = {
     params,
     etag: "heeds",
     summary: "Replace a stored alarm rule; the open alarms of a rule that is turned off end without a message",
-    body: z.strictObject({ ...content, reason }),
+    body: z.strictObject({ ...ruleFields, reason }),
     answer: stored,
     errors: [...invalid, "ALARM_UNKNOWN", "ALARM_RULE_STALE"],
   }),

@@ -8,7 +8,19 @@ const hookName = name(limits.hookNameLength);
 const params = z.strictObject({ hook: hookName.describe("The hook's name; a / ends its namespace.") });
 
 const hook = z
-  .strictObject({ name: hookName, version: id, ...hookFields, author: z.string(), reason: z.string(), changed: time })
+  .strictObject({
+    name: hookName,
+    version: id,
+    ...hookFields,
+    author: z.string(),
+    reason: z.string(),
+    changed: time,
+    bundle: z
+      .string()
+      .nullable()
+      .default(null)
+      .describe("The bundle whose files define it; null: a person or a program does."),
+  })
   .meta({ id: "Hook" });
 
 /** The management of incoming webhooks. Their requests, `POST /v1/hooks/NAME`, are not a part of the contract: their senders define them. */

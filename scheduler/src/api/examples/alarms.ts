@@ -15,6 +15,7 @@ const settled = {
   author: "admin",
   reason: "the bank closes at six",
   changed: "2026-11-30T01:06:00.000Z",
+  bundle: null,
 };
 
 export const alarmExamples = {

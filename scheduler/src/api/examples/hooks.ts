@@ -8,7 +8,7 @@ const content = {
   delay: "5m",
   description: "payments of the bank",
 };
-const stored = { author: "admin", reason: "from the bank", changed: "2026-11-30T01:06:00.000Z" };
+const stored = { author: "admin", reason: "from the bank", changed: "2026-11-30T01:06:00.000Z", bundle: null };
 
 /** Played while the secret `bank` exists. */
 export const hookExamples = {

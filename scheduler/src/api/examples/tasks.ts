@@ -26,6 +26,8 @@ export const taskExamples = {
         },
       ],
       left: [],
+      items: [],
+      leftItems: [],
     },
   },
   applyBundle: {
@@ -35,7 +37,12 @@ export const taskExamples = {
       plan: "c9464104eb0a",
       reason: "the first bill",
     },
-    answer: { plan: "c9464104eb0a", bundle: "billing", applied: [{ task: "invoice", kind: "create", version: 1 }] },
+    answer: {
+      plan: "c9464104eb0a",
+      bundle: "billing",
+      applied: [{ task: "invoice", kind: "create", version: 1 }],
+      appliedItems: [],
+    },
   },
   createTask: {
     given: {

@@ -59,10 +59,11 @@ function scopeText({ scope = {} }: RuleContent): string {
   return parts.join(", ");
 }
 
-function tellsText({ channels = [], quiet, escalate }: RuleContent): string {
+function tellsText({ channels = [], quiet, maintenance = [], escalate }: RuleContent): string {
   const parts = [channels.length === 0 ? "nobody" : channels.join(", ")];
   if (escalate) parts.push(`after ${escalate.after} also ${escalate.channels.join(", ")}`);
   if (quiet) parts.push(`quiet ${quiet.from} to ${quiet.to} ${quiet.zone}`);
+  for (const { from, to } of maintenance) parts.push(`maintenance ${from} to ${to}`);
   return parts.join("; ");
 }
 
@@ -73,7 +74,7 @@ export function showRule(name: string, options: CommonOptions, terminal: Termina
       terminal.object(ruleObject(rule));
       return exitCodes.ok;
     }
-    const { version, content, author, reason, changedMs } = rule;
+    const { version, content, author, reason, changedMs, bundle } = rule;
     const { style } = terminal;
     const row = (title: string, text: string) => {
       if (text !== "") terminal.line(`  ${style.dim(title.padEnd(9))} ${plain(text)}`);
@@ -87,6 +88,7 @@ export function showRule(name: string, options: CommonOptions, terminal: Termina
     row("for", content.description ?? "");
     row("changed", `${ageText(changedMs, cluster.nowMs())} by ${author}`);
     row("why", reason);
+    row("bundle", bundle ?? "");
     return exitCodes.ok;
   });
 }

@@ -53,7 +53,11 @@ export function showHook(name: string, options: CommonOptions, terminal: Termina
   });
 }
 
-function show({ name, version, content, author, reason, changedMs }: Hook, nowMs: number, terminal: Terminal): void {
+function show(
+  { name, version, content, author, reason, changedMs, bundle }: Hook,
+  nowMs: number,
+  terminal: Terminal,
+): void {
   const { style } = terminal;
   terminal.line(`${style.title(plain(name))}  ${style.dim(`version ${version}`)}`);
   terminal.line();
@@ -63,6 +67,7 @@ function show({ name, version, content, author, reason, changedMs }: Hook, nowMs
     row(part, typeof value === "string" ? value : JSON.stringify(value));
   row("changed", `${ageText(changedMs, nowMs)} by ${author}`);
   if (reason !== "") row("why", reason);
+  if (bundle !== null) row("bundle", bundle);
 }
 
 export async function setHook(

@@ -24,8 +24,8 @@ export const storeRules = (alarms: AlarmStore, change: (reason: string) => Chang
 });
 
 function ruleRecord(rule: Answer<"getAlarmRule">): StoredRule {
-  const { name, version, author, reason, changed, finds: _, ...content } = rule;
-  return { name, version, author, reason, changedMs: Date.parse(changed), content: content as RuleContent };
+  const { name, version, author, reason, bundle, changed, finds: _, ...content } = rule;
+  return { name, version, author, reason, bundle, changedMs: Date.parse(changed), content: content as RuleContent };
 }
 
 export function serverRules(api: Client): Rules {

@@ -21,15 +21,14 @@ import { serverRules } from "./alarm-rules.ts";
 import { serverAudit } from "./audits.ts";
 import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import { serverHooks } from "./hooks.ts";
+import { appliedItemRecord, appliedRecord, givenParts, planRecord } from "./plan-records.ts";
 import {
   alarmRecord,
-  appliedRecord,
   calendarRecord,
   memberRecord,
   ms,
   operationRecord,
   outboxRow,
-  planRecord,
   releaseRecord,
   secretRecord,
   silenceRecord,
@@ -248,9 +247,9 @@ export function serverTasks(api: Client): ClusterTasks {
 
 function serverBundles(api: Client): ClusterBundles {
   return {
-    async plan(wanted, options) {
+    async plan(wanted, items, options) {
       const tasks = wanted.map((one) => ({ task: one.name, options: givenOptions(one) as never }));
-      const asked = { ...options, tasks };
+      const asked = { ...options, tasks, ...givenParts(items, options.prune) };
       const answer = await api.planBundle(asked);
       const plan = planRecord(answer);
       return {
@@ -258,8 +257,11 @@ function serverBundles(api: Client): ClusterBundles {
         id: answer.plan,
         async apply(reason) {
           const given = { ...asked, plan: answer.plan, ...why(reason) };
-          const { applied } = await api.applyBundle(given);
-          return applied.map((one) => appliedRecord(one, plan));
+          const { applied, appliedItems } = await api.applyBundle(given);
+          return {
+            tasks: applied.map((one) => appliedRecord(one, plan)),
+            items: appliedItems.map((one) => appliedItemRecord(one, plan)),
+          };
         },
       };
     },

@@ -9,7 +9,7 @@ import { hashOfSecret, keyEndMs, keyText, makeSecret, tokenText } from "../../ac
 import { silenceSpanMs } from "../../alarms/alarms.ts";
 import { comparisonObject } from "../../api/calendar-json.ts";
 import { taskObject } from "../../api/task-json.ts";
-import { applyPlan } from "../../apply/apply.ts";
+import { applyWhole, itemPlanOf } from "../../apply/apply-items.ts";
 import { planApply } from "../../apply/apply-plan.ts";
 import { planId } from "../../apply/plan-json.ts";
 import { pause, systemClock } from "../../base/clock.ts";
@@ -167,13 +167,14 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
 
 function storeBundles(store: Store, nowMs: () => number): ClusterBundles {
   return {
-    async plan(wanted, options) {
+    async plan(wanted, items, options) {
       const names = wanted.map(({ name }) => name);
-      const plan = planApply(wanted, await store.applied.read(names, options.bundle), options);
+      const tasks = planApply(wanted, await store.applied.read(names, options.bundle), options);
+      const plan = { ...tasks, ...(await itemPlanOf(store, items, options)) };
       return {
         plan,
         id: planId(plan),
-        apply: (reason, author = operator()) => applyPlan(store, plan, { author, reason, nowMs }, systemClock),
+        apply: (reason, author = operator()) => applyWhole(store, plan, { author, reason, nowMs }, systemClock),
       };
     },
   };

@@ -15,8 +15,8 @@ export const storeHooks = (hooks: HookStore, change: (reason: string) => Change)
   remove: (name, reason) => hooks.remove(name, change(reason), null),
 });
 
-function hookRecord({ name, version, author, reason, changed, ...content }: Answer<"getHook">): Hook {
-  return { name, version, author, reason, changedMs: Date.parse(changed), content };
+function hookRecord({ name, version, author, reason, bundle, changed, ...content }: Answer<"getHook">): Hook {
+  return { name, version, author, reason, bundle, changedMs: Date.parse(changed), content };
 }
 
 /** Incoming webhooks through a server. */

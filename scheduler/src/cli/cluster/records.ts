@@ -3,9 +3,6 @@
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
 import type { Answer } from "../../api/contract.ts";
-import type { Applied } from "../../apply/apply.ts";
-import type { ApplyPlan, PlanStep } from "../../apply/apply-plan.ts";
-import { CarillonError, type ErrorCode } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { Member, Term } from "../../cluster/session-store.ts";
 import { overridesOf, type RunPolicies } from "../../run/enqueue-options.ts";
@@ -248,29 +245,3 @@ export const secretRecord = ({ key, changed, ...rest }: Answer<"setSecret">): Se
   keyId: key,
   changedMs: Date.parse(changed),
 });
-
-export const planRecord = ({ bundle, steps, left }: Answer<"planBundle">): ApplyPlan => ({
-  bundle,
-  left,
-  steps: steps.map(
-    ({ definition, by, ...step }) =>
-      ({
-        ...step,
-        ...(definition === null ? {} : { definition }),
-        ...(by ? { by: { author: by.author, reason: by.reason, changedMs: Date.parse(by.changed) } } : {}),
-      }) as unknown as PlanStep,
-  ),
-});
-
-export const appliedRecord = (
-  { task, kind, version, ended, error }: Answer<"applyBundle">["applied"][number],
-  { steps }: ApplyPlan,
-): Applied => {
-  const bare = { changes: [], drift: [], keepsEdits: false };
-  // The server refuses to apply another plan than the one shown, so the plan normally contains the step; else build it from the
-  // answer.
-  const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
-  const known =
-    error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path });
-  return { step, version, ...(ended === undefined ? {} : { ended }), ...(known ? { error: known } : {}) };
-};

@@ -1,6 +1,9 @@
-import type { Applied } from "../../apply/apply.ts";
-import { type ApplyPlan, acting, type PlanStep } from "../../apply/apply-plan.ts";
-import { appliedObject, stalePlan, stepObject } from "../../apply/plan-json.ts";
+import { type HookContent, tasksOf } from "../../access/hooks/hook.ts";
+import { type RuleContent, ruleText } from "../../alarms/stored-rules.ts";
+import type { applyWhole } from "../../apply/apply-items.ts";
+import { acting, type PlanStep } from "../../apply/apply-plan.ts";
+import { type ApplyPlan, type ItemStep, itemWords } from "../../apply/plan-items.ts";
+import { appliedItemObject, appliedObject, itemStepObject, stalePlan, stepObject } from "../../apply/plan-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type Json, sortedJson } from "../../base/json.ts";
 import { compileSchedule } from "../../schedule/schedule.ts";
@@ -14,6 +17,8 @@ import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 import { partText } from "../tasks/edit-task.ts";
 import { readTaskFiles, tellProblems } from "./read-tasks.ts";
+
+type WholeApplied = Awaited<ReturnType<typeof applyWhole>>;
 
 export interface ApplyOptions extends CommonOptions {
   bundle?: string;
@@ -33,7 +38,7 @@ export interface ApplyOptions extends CommonOptions {
  */
 export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
   const { prune = false, adopt = false, overwriteEdits = false } = options;
-  const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);
+  const { bundle, named, definitions, items, problems } = await readTaskFiles(files, options.bundle);
   if (problems.length > 0) {
     tellProblems(problems, terminal);
     return options.plan ? exitCodes.failed : exitCodes.usage;
@@ -48,14 +53,15 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
         hint: "Leave it out, or say in --reason on whose behalf.",
       });
     const asked = { bundle, prune, adopt, overwriteEdits };
-    const { plan, id, apply } = await cluster.bundles.plan(definitions, asked);
+    const { plan, id, apply } = await cluster.bundles.plan(definitions, items, asked);
     if (options.expectPlan !== undefined && options.expectPlan !== id) throw stalePlan(id, options.expectPlan);
-    const refused = plan.steps.filter(({ kind }) => kind === "refused");
+    const steps = acting([...plan.steps, ...plan.items]);
+    const refused = steps.filter(({ kind }) => kind === "refused");
     if (!terminal.json) printPlan(plan, id, cluster.nowMs(), terminal);
-    if (options.plan || refused.length > 0 || acting(plan).length === 0) {
-      if (terminal.json) terminal.object(planObject(plan, id, []));
+    if (options.plan || refused.length > 0 || steps.length === 0) {
+      if (terminal.json) terminal.object(planObject(plan, id, { tasks: [], items: [] }));
       if (refused.length > 0) return exitCodes.failed;
-      return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
+      return options.plan && steps.length > 0 ? changesExit : exitCodes.ok;
     }
     // The question is asked only on a terminal; in a script the command itself counts as confirmation.
     if (!options.yes && isWatched()) {
@@ -76,7 +82,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
     const applied = await apply(options.reason ?? "", options.author);
     if (terminal.json) terminal.object(planObject(plan, id, applied));
     else printApplied(applied, terminal);
-    return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
+    return [...applied.tasks, ...applied.items].some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
   };
   return withCluster(options, work, { make: !options.plan });
 }
@@ -93,19 +99,22 @@ function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal)
     refused: style.bad,
     none: style.dim,
   };
-  const shown = plan.steps.filter(({ kind, drift }) => kind !== "none" || drift.length > 0);
-  const width = Math.max(8, ...shown.map(({ task }) => Math.min(50, widthOf(plain(task)))));
+  const all = linesOf(plan);
+  const shown = all.filter(({ kind, drift }) => kind !== "none" || drift.length > 0);
+  const width = Math.max(8, ...shown.map(({ title }) => Math.min(50, widthOf(plain(title)))));
   for (const step of shown) {
-    const name = pad(cut(plain(step.task), 50), width);
+    const name = pad(cut(plain(step.title), 50), width);
     terminal.line(
       `${paint[step.kind](`${signs[step.kind]} ${name}`)}  ${style.dim(plain(stepText(step, now)))}`.trimEnd(),
     );
     for (const change of step.changes) terminal.line(`    ${changeText(change)}`);
-    printDrift(step, terminal);
-    if (step.waiting) terminal.line(style.warning(`    ${waitingText(step.waiting)} with it`));
+    if (step.item === undefined) printDrift(step, terminal);
+    else printItemDrift(step, terminal);
+    if (step.item === undefined && step.waiting)
+      terminal.line(style.warning(`    ${waitingText(step.waiting)} with it`));
     if (step.hint) terminal.line(`    ${style.dim("hint:")} ${plain(step.hint)}`);
   }
-  const count = (kind: PlanStep["kind"]) => plan.steps.filter((step) => step.kind === kind).length;
+  const count = (kind: PlanStep["kind"]) => all.filter((step) => step.kind === kind).length;
   const words = {
     create: "to create",
     change: "to change",
@@ -118,17 +127,26 @@ function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal)
     count(kind) > 0 ? [`${count(kind)} ${words[kind]}`] : [],
   );
   terminal.line(`bundle ${plain(plan.bundle)}: ${told.length === 0 ? "no tasks" : told.join(", ")}; plan ${id}`);
-  if (plan.left.length > 0)
-    terminal.aside(
-      `not in the files any more, and left as they are without --prune: ${plan.left.map(plain).join(", ")}`,
-    );
+  const left = [...plan.left, ...plan.leftItems.map(({ item, name }) => `${itemWords[item]} ${name}`)];
+  if (left.length > 0)
+    terminal.aside(`not in the files any more, and left as they are without --prune: ${left.map(plain).join(", ")}`);
 }
+
+type Line = { title: string } & ((PlanStep & { item?: undefined }) | ItemStep);
+
+/** Returns all steps with the titles under which they are shown: a task's name, or the kind and the name. */
+const linesOf = ({ steps, items }: ApplyPlan): Line[] => [
+  ...steps.map((step) => ({ ...step, title: step.task })),
+  ...items.map((step) => ({ ...step, title: `${itemWords[step.item]} ${step.name}` })),
+];
 
 const waitingText = (runs: number) => (runs === 1 ? "1 waiting run ends" : `${runs} waiting runs end`);
 
-function stepText(step: PlanStep, now: number): string {
+function stepText(step: Line, now: number): string {
   if (step.why) return step.why;
-  if (step.kind === "create") return step.definition ? compileSchedule(step.definition.schedule).words() : "";
+  if (step.kind === "create" && step.item !== undefined) return itemText(step);
+  if (step.kind === "create" && step.item === undefined)
+    return step.definition ? compileSchedule(step.definition.schedule).words() : "";
   const by = step.by ? `, by ${step.by.author} ${ageText(step.by.changedMs, now)}` : "";
   return `version ${step.version}${by}${step.by?.reason ? ` (${step.by.reason})` : ""}`;
 }
@@ -151,6 +169,22 @@ function printDrift({ drift, keepsEdits, kind, definition }: PlanStep, terminal:
   }
 }
 
+function itemText({ item, content }: ItemStep): string {
+  if (content === undefined) return "";
+  if (item === "alarm") return ruleText(content as unknown as RuleContent);
+  return `runs ${tasksOf(content as unknown as HookContent).join(", ")}`;
+}
+
+function printItemDrift({ drift, keepsEdits, kind }: ItemStep, terminal: Terminal): void {
+  const becomes = kind === "remove" || kind === "refused" ? "" : keepsEdits ? "; it stays so" : "; it is put back";
+  for (const { part, applied, stored } of drift)
+    terminal.line(
+      terminal.style.warning(
+        `    edited by hand: ${plain(part)} ${valueText(applied)} → ${valueText(stored)}${becomes}`,
+      ),
+    );
+}
+
 function changeText({ path, was, is }: FieldChange): string {
   return `${plain(path)}: ${valueText(was)} → ${valueText(is)}`;
 }
@@ -160,29 +194,36 @@ const valueText = (value: Json | undefined): string => {
   return plain(typeof value === "string" ? (value === "" ? '""' : value) : JSON.stringify(value));
 };
 
-function printApplied(applied: Applied[], terminal: Terminal): void {
+function printApplied({ tasks, items }: WholeApplied, terminal: Terminal): void {
   const { style } = terminal;
   const past = { create: "created", change: "changed", adopt: "adopted", remove: "removed" } as Record<string, string>;
-  for (const { step, error } of applied) {
+  const applied = [
+    ...tasks.map(({ step, ...one }) => ({ ...one, kind: step.kind, title: step.task })),
+    ...items.map(({ step, ...one }) => ({ ...one, kind: step.kind, title: `${itemWords[step.item]} ${step.name}` })),
+  ];
+  for (const { title, error } of applied) {
     if (!error) continue;
-    terminal.line(`${style.bad(`! ${plain(step.task)}: ${error.code}:`)} ${plain(error.message)}`);
+    terminal.line(`${style.bad(`! ${plain(title)}: ${error.code}:`)} ${plain(error.message)}`);
     if (error.hint !== "") terminal.line(`    ${style.dim("hint:")} ${plain(error.hint)}`);
   }
   const done = applied.filter(({ error }) => !error);
   const counts = Object.entries(past).flatMap(([kind, word]) => {
-    const many = done.filter(({ step }) => step.kind === kind).length;
+    const many = done.filter((one) => one.kind === kind).length;
     return many > 0 ? [`${many} ${word}`] : [];
   });
   const failed = applied.length - done.length;
-  const ended = done.reduce((sum, one) => sum + (one.ended ?? 0), 0);
+  const ended = tasks.reduce((sum, one) => sum + (one.error ? 0 : (one.ended ?? 0)), 0);
   if (ended > 0) counts.push(`${ended} waiting ${ended === 1 ? "run" : "runs"} ended`);
   terminal.line([...counts, ...(failed > 0 ? [style.bad(`${failed} not done`)] : [])].join(", "));
 }
 
-const planObject = ({ bundle, steps, left }: ApplyPlan, plan: string, applied: Applied[]) => ({
+const planObject = ({ bundle, steps, left, items, leftItems }: ApplyPlan, plan: string, applied: WholeApplied) => ({
   plan,
   bundle,
   steps: steps.map(stepObject),
   left,
-  applied: applied.map(appliedObject),
+  applied: applied.tasks.map(appliedObject),
+  items: items.map(itemStepObject),
+  leftItems,
+  appliedItems: applied.items.map(appliedItemObject),
 });

@@ -1,8 +1,10 @@
 import { readFileSync, statSync } from "node:fs";
 import { checkBundle } from "../../apply/apply-plan.ts";
-import { type FileProblem, type ReadFile, readTasks, readYaml } from "../../apply/read.ts";
+import { type GivenItem, itemWords } from "../../apply/plan-items.ts";
+import { type FileProblem, itemParts, type ReadFile, readTasks, readYaml } from "../../apply/read.ts";
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
+import type { ItemKind } from "../../task/applied-store.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
@@ -13,12 +15,14 @@ export interface TasksRead {
   /** True if an option or a file names the bundle; false: `bundle` is the default. */
   named: boolean;
   definitions: TaskDefinition[];
+  /** The alarm rules and hooks; an empty list for a kind of which there is none. */
+  items: Record<ItemKind, GivenItem[]>;
   problems: FileProblem[];
 }
 
 const defaultBundle = "default";
 
-/** Reads all tasks of some files, and collects every problem. @throws FILE_INVALID, OPTION_INVALID, USAGE */
+/** Reads all definitions of some files, and collects every problem. @throws FILE_INVALID, OPTION_INVALID, USAGE */
 export async function readTaskFiles(files: string[], given: string | undefined): Promise<TasksRead> {
   const reads: ReadFile[] = [];
   for (const file of files) reads.push(await readOne(file));
@@ -41,12 +45,35 @@ export async function readTaskFiles(files: string[], given: string | undefined):
       } else definitions.set(name, { definition, where });
     }
   }
+  const items = itemsOf(reads, problems);
   return {
     bundle: given === undefined ? ([...bundles][0] ?? defaultBundle) : checkBundle(given),
     named: given !== undefined || bundles.size > 0,
     definitions: [...definitions.values()].map(({ definition }) => definition),
+    items,
     problems,
   };
+}
+
+/** Returns the alarm rules and hooks of all files, and adds a problem for each that is in two of them. */
+function itemsOf(reads: readonly ReadFile[], problems: FileProblem[]): TasksRead["items"] {
+  const items: TasksRead["items"] = { alarm: [], hook: [] };
+  const places = new Map<string, string>();
+  for (const { file, items: some } of reads) {
+    for (const { line, ...one } of some) {
+      const { item, name } = one;
+      const path = `${itemParts[item]}.${name}`;
+      const before = places.get(path);
+      if (before === undefined) {
+        places.set(path, line === null ? file : `${file}:${line}`);
+        items[item].push(one);
+        continue;
+      }
+      const message = `the ${itemWords[item]} ${name} is in ${before} already`;
+      problems.push({ file, line, path, code: "FILE_INVALID", message, hint: "Leave out one of the two." });
+    }
+  }
+  return items;
 }
 
 async function readOne(file: string): Promise<ReadFile> {
@@ -57,7 +84,13 @@ async function readOne(file: string): Promise<ReadFile> {
   } catch (error) {
     if (!isCarillonError(error)) throw error;
     const { code, message, hint } = error;
-    return { file, bundle: null, tasks: [], problems: [{ file, line: null, path: "", code, message, hint }] };
+    return {
+      file,
+      bundle: null,
+      tasks: [],
+      items: [],
+      problems: [{ file, line: null, path: "", code, message, hint }],
+    };
   }
 }
 

@@ -56,11 +56,14 @@ export async function loadWorkers(
   );
 }
 
-/** Returns a module's exports `tasks` and, if given, `bundle`; without `tasks`, its default export. @throws FILE_INVALID */
+/** Returns those of a module's exports `tasks`, `alarms`, `hooks` and `bundle` that it has; without the first three, its default export. @throws FILE_INVALID */
 export async function loadTasksModule(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
-  const { tasks, bundle, default: whole } = loaded;
-  if (tasks !== undefined) return { tasks, ...(bundle === undefined ? {} : { bundle }) };
+  const { tasks, bundle, alarms, hooks, default: whole } = loaded;
+  if (tasks !== undefined || alarms !== undefined || hooks !== undefined)
+    return Object.fromEntries(
+      Object.entries({ tasks, bundle, alarms, hooks }).filter(([, given]) => given !== undefined),
+    );
   if (whole !== undefined && !(whole instanceof Carillon)) return whole;
   if (Object.values(loaded).some((value) => value instanceof Carillon))
     throw invalid(

@@ -10,8 +10,10 @@ import type { RuleContent, StoredRule } from "../../alarms/stored-rules.ts";
 import type { comparisonObject } from "../../api/calendar-json.ts";
 import type { Answer } from "../../api/contract.ts";
 import type { taskObject } from "../../api/task-json.ts";
-import type { Applied } from "../../apply/apply.ts";
-import type { ApplyPlan, PlanOptions } from "../../apply/apply-plan.ts";
+
+import type { applyWhole, GivenItems } from "../../apply/apply-items.ts";
+import type { PlanOptions } from "../../apply/apply-plan.ts";
+import type { ApplyPlan } from "../../apply/plan-items.ts";
 import type { DrainedNode, Holds } from "../../cluster/drain-store.ts";
 import type { Leadership, Member, Term } from "../../cluster/session-store.ts";
 import type { DeadGroups, DeadLetter } from "../../run/dead-letters.ts";
@@ -124,8 +126,8 @@ export interface ClusterTasks {
 }
 
 export interface ClusterBundles {
-  /** Plans the changes that make the bundle's tasks equal to `wanted`. */
-  plan(wanted: readonly TaskDefinition[], options: PlanOptions): Promise<Planned>;
+  /** Plans the changes that make the bundle's tasks, alarm rules and hooks equal to the given ones. */
+  plan(wanted: readonly TaskDefinition[], items: GivenItems, options: PlanOptions): Promise<Planned>;
 }
 
 export interface Planned {
@@ -135,7 +137,7 @@ export interface Planned {
    * Executes the plan, one transaction per task. @param author only through a store; a server records the token's user
    * @throws TASK_STALE through a server if the plan has changed in the meantime
    */
-  apply(reason: string, author?: string): Promise<Applied[]>;
+  apply(reason: string, author?: string): ReturnType<typeof applyWhole>;
 }
 
 export interface EditChange {

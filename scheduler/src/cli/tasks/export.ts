@@ -1,10 +1,14 @@
 import { writeFileSync } from "node:fs";
-import { writeYaml } from "../../apply/write.ts";
-import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { GivenItem, ItemContent } from "../../apply/plan-items.ts";
+import { itemParts } from "../../apply/read.ts";
+import { itemsWritten, writeYaml } from "../../apply/write.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { itemKinds } from "../../task/applied-store.ts";
 import { editedParts } from "../../task/edits.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import { writtenTask } from "../../task/written.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { Cluster } from "../nodes/cluster.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import type { CommonOptions } from "../store-choice.ts";
@@ -17,23 +21,24 @@ export interface ExportOptions extends CommonOptions {
 
 /**
  * Exports tasks as they are now, including manual edits: the named ones, or all if `names` is empty; of these only the tasks of
- * the given group and bundle.
+ * the given group and bundle. Without names and group also exports the alarm rules and hooks, all or of the bundle.
  */
 export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
+    const { group, bundle, output } = options;
     const found = await cluster.tasks.records(names.length > 0 ? names : undefined);
     const tasks = found
-      .filter(({ definition }) => options.group === undefined || definition.group === options.group)
-      .filter(({ bundle }) => options.bundle === undefined || bundle === options.bundle)
+      .filter(({ definition }) => group === undefined || definition.group === group)
+      .filter(({ bundle: of }) => bundle === undefined || of === bundle)
       .sort((a, b) => (a.name < b.name ? -1 : 1));
-    const { group, bundle, output } = options;
-    if (tasks.length === 0 && (group !== undefined || bundle !== undefined))
+    const items = names.length > 0 || group !== undefined ? [] : await itemsOf(cluster, bundle, terminal);
+    if (tasks.length === 0 && items.length === 0 && (group !== undefined || bundle !== undefined))
       throw new CarillonError("TASK_UNKNOWN", `no task is of ${ofWhat(options)}`, {
         hint: "See carillon tasks list, and carillon tasks show NAME for a task's group and bundle.",
       });
     if (terminal.json) {
       const written = Object.fromEntries(tasks.map(({ name, definition }) => [name, writtenTask(definition)]));
-      const whole = { ...(bundle === undefined ? {} : { bundle }), tasks: written };
+      const whole = { ...(bundle === undefined ? {} : { bundle }), tasks: written, ...itemsByName(items) };
       if (output === undefined || output === "-") terminal.object(whole);
       else writeOut(`${JSON.stringify(whole, null, 2)}\n`, output, terminal);
       return exitCodes.ok;
@@ -45,12 +50,36 @@ export function exportTasks(names: string[], options: ExportOptions, terminal: T
         comment: remarksOn(record),
       })),
       bundle ?? null,
+      "",
+      items,
     );
     writeOut(text, output, terminal);
-    if (output !== undefined) terminal.aside(`${tasks.length} tasks written to ${output}`);
+    if (output !== undefined) {
+      const more = items.length > 0 ? ` and ${items.length} alarm rules and hooks` : "";
+      terminal.aside(`${tasks.length} tasks${more} written to ${output}`);
+    }
     return exitCodes.ok;
   });
 }
+
+/** Returns the stored alarm rules and hooks, of one bundle or all. A caller without rights on a kind gets none of it, and is told so. */
+async function itemsOf(cluster: Cluster, of: string | undefined, terminal: Terminal): Promise<GivenItem[]> {
+  const found: GivenItem[] = [];
+  for (const item of itemKinds) {
+    try {
+      const all = item === "alarm" ? (await cluster.alarms.rules()).stored : await cluster.hooks.list();
+      for (const { name, content, bundle } of all)
+        if (of === undefined || bundle === of) found.push({ item, name, content: content as unknown as ItemContent });
+    } catch (error) {
+      if (!isCarillonError(error, "ACCESS_DENIED")) throw error;
+      terminal.aside(`without ${itemParts[item]}: ${error.message}`);
+    }
+  }
+  return found;
+}
+
+const itemsByName = (items: readonly GivenItem[]) =>
+  Object.fromEntries(Object.entries(itemsWritten(items)).map(([part, byName]) => [part, Object.fromEntries(byName)]));
 
 const ofWhat = ({ group, bundle }: ExportOptions): string =>
   [group === undefined ? "" : `the group ${group}`, bundle === undefined ? "" : `the bundle ${bundle}`]

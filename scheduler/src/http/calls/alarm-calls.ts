@@ -182,7 +182,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
   })[rule];
 
 /** Refuses a rule with a scope of all namespaces, unless the caller has access to all namespaces. @throws ACCESS_DENIED */
-function checkRuleReach({ scope }: Pick<RuleContent, "scope">, reach: Reach): void {
+export function checkRuleReach({ scope }: Pick<RuleContent, "scope">, reach: Reach): void {
   if (scope?.everywhere && reach.namespaces !== null) throw reach.refusal("everywhere, as the rule's scope is");
 }
 
@@ -191,7 +191,7 @@ function checkRuleReach({ scope }: Pick<RuleContent, "scope">, reach: Reach): vo
  * without alarm settings cannot check this and accepts the rule.
  * @throws OPTION_INVALID
  */
-function checkChannels({ channels = [], escalate }: RuleContent, settings: AlarmSettings | null): void {
+export function checkChannels({ channels = [], escalate }: RuleContent, settings: AlarmSettings | null): void {
   if (settings === null) return;
   const known = Object.keys(settings.channels);
   const named = [

@@ -25,6 +25,7 @@ function server(hooks: Record<string, HookContent>) {
       author: "t",
       reason: "",
       changedMs: 0,
+      bundle: null,
       content: of,
       sealed: { ...place, keyId: name },
     }),

@@ -154,6 +154,7 @@ const decoy: KeyedHook = {
   author: "",
   reason: "",
   changedMs: 0,
+  bundle: null,
   sealed: null,
   content: { secret: "", scheme: "github", task: "" },
 };

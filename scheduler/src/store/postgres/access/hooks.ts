@@ -7,9 +7,10 @@ import { limits } from "../../../base/limits.ts";
 import { namespaceOf } from "../../../base/namespace.ts";
 import type { Database } from "../database.ts";
 import { inNamespacesSql, namespaceSql } from "../tasks/task-filter.ts";
+import { markItem } from "./applied-items.ts";
 import { audited } from "./audit.ts";
 
-const fields = `h.name, h.version, h.content, h.author, h.reason, h.changed_ms as "changedMs"`;
+const fields = `h.name, h.version, h.content, h.author, h.reason, h.changed_ms as "changedMs", h.bundle`;
 
 export function hookStore(database: Database): HookStore {
   const s = database.schema;
@@ -39,7 +40,10 @@ export function hookStore(database: Database): HookStore {
         const before = await locked(client, s, name);
         if (!before) throw hookUnknown(name);
         checkVersion(name, before, ifVersion);
-        await client.query(`update ${s}.hook set deleted_ms = $2 where name = $1`, [name, Math.round(change.nowMs)]);
+        await client.query(`update ${s}.hook set deleted_ms = $2, bundle = null, applied = null where name = $1`, [
+          name,
+          Math.round(change.nowMs),
+        ]);
         await put(client, s, change, { act: "remove", named: name, before, after: null });
       }),
 
@@ -84,7 +88,8 @@ function set(
     const before = await locked(client, s, name);
     checkVersion(name, before, ifVersion);
     await checkSecretOf(client, s, content);
-    if (before && sortedJson(before.content) === sortedJson(content)) return before;
+    if (before && sortedJson(before.content) === sortedJson(content))
+      return markItem(client, s, { kind: "hook", stored: before, isNew: false }, change);
     if (!before) await checkRoom(client, s, name);
     const { rows } = await client.query(
       `insert into ${s}.hook as h (name, version, content, author, reason, changed_ms) values ($1, 1, $2, $3, $4, $5)
@@ -95,7 +100,7 @@ function set(
     );
     const after = rows[0] as unknown as Hook;
     await put(client, s, change, { act: before ? "edit" : "create", named: name, before, after });
-    return after;
+    return markItem(client, s, { kind: "hook", stored: after, isNew: !before }, change);
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Finding } from "../../../alarms/alarms.ts";
 import {
   checkRule,
-  isQuiet,
+  isHeldBack,
   type RuleContent,
   type RuleKind,
   ruleText,
@@ -79,14 +79,14 @@ const unreadable = ({ name, content }: Rule, { summaryMs }: Looking): Watched =>
 });
 
 const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watched => {
-  const { channels = [], quiet, escalate } = content;
+  const { channels = [], escalate } = content;
   return {
     rule: name,
     words: `${name}: ${ruleText(content)}`,
     channels,
     isCondition: content.kind !== "unfired",
     lastsMs: summaryMs,
-    isQuiet: isQuiet(quiet, now),
+    isQuiet: isHeldBack(content, now),
     ...(escalate && { escalate: { afterMs: parseDuration(escalate.after), channels: escalate.channels } }),
   };
 };

@@ -6,13 +6,14 @@ import { CarillonError } from "../../../base/errors.ts";
 import type { Json } from "../../../base/json.ts";
 import { limits } from "../../../base/limits.ts";
 import { meant } from "../../../base/nearest.ts";
+import { markItem } from "../access/applied-items.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { lookLock } from "./watched.ts";
 
 type Rules = Pick<AlarmStore, "rules" | "rule" | "createRule" | "replaceRule" | "removeRule">;
 
-const fields = `name, version, content, author, reason, changed_ms::float8 as "changedMs"`;
+const fields = `name, version, content, author, reason, changed_ms::float8 as "changedMs", bundle`;
 /** SQL condition: the rule exists and is enabled. */
 export const enabledSql = "deleted_ms is null and content->>'enabled' is distinct from 'false'";
 /** Kinds of rules that take findings from the tasks' counters. */
@@ -89,7 +90,7 @@ export function ruleStore(database: Database): Rules {
             hint: "Give this one another name, or replace that one.",
           });
         await put(client, change, { act: "create", named: name, before: null, after: content });
-        return rows[0] as unknown as StoredRule;
+        return markItem(client, s, { kind: "alarm", stored: rows[0] as unknown as StoredRule, isNew: true }, change);
       }),
 
     replaceRule: (name, content, change, expected) =>
@@ -101,19 +102,19 @@ export function ruleStore(database: Database): Rules {
           [name, JSON.stringify(content), change.author, change.reason, Math.round(change.nowMs)],
         );
         // The stored rule already has this content.
-        if (rows.length === 0) return before;
+        if (rows.length === 0) return markItem(client, s, { kind: "alarm", stored: before, isNew: false }, change);
         if (content.enabled === false) await end(client, s, name, change.nowMs);
         await put(client, change, { act: "edit", named: name, before: before.content, after: content });
-        return rows[0] as unknown as StoredRule;
+        return markItem(client, s, { kind: "alarm", stored: rows[0] as unknown as StoredRule, isNew: false }, change);
       }),
 
     removeRule: (name, change, expected) =>
       changing(async (client) => {
         const before = await present(client, name, expected);
-        await client.query(`update ${s}.alarm_rule set deleted_ms = $2 where name = $1`, [
-          name,
-          Math.round(change.nowMs),
-        ]);
+        await client.query(
+          `update ${s}.alarm_rule set deleted_ms = $2, bundle = null, applied = null where name = $1`,
+          [name, Math.round(change.nowMs)],
+        );
         await end(client, s, name, change.nowMs);
         await put(client, change, { act: "remove", named: name, before: before.content, after: null });
       }),

@@ -1,5 +1,6 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import type { AppliedStore, AppliedTask } from "../../../task/applied-store.ts";
+import { appliedItems } from "../access/applied-items.ts";
 import type { Database } from "../database.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
 import { runState } from "../states.ts";
@@ -23,6 +24,7 @@ export function appliedStore(database: Database): AppliedStore {
          where t.name = any($1) or t.bundle = $2 order by t.name`,
         [names, bundle],
       ),
+    items: (kind, names, bundle) => appliedItems(database, kind, names, bundle),
   };
 }
 

@@ -1,16 +1,26 @@
 import { Reach } from "../../access/access.ts";
 import type { bundleRoutes } from "../../api/contract/bundles.ts";
 import type { Read } from "../../api/contract.ts";
-import { applyPlan } from "../../apply/apply.ts";
-import { type ApplyPlan, acting, checkBundle, planSteps } from "../../apply/apply-plan.ts";
-import { appliedObject, planId, stalePlan, stepObject } from "../../apply/plan-json.ts";
+import { applyWhole } from "../../apply/apply-items.ts";
+import { acting, checkBundle, planSteps } from "../../apply/apply-plan.ts";
+import { type ApplyPlan, itemWords } from "../../apply/plan-items.ts";
+import {
+  appliedItemObject,
+  appliedObject,
+  itemStepObject,
+  planId,
+  stalePlan,
+  stepObject,
+} from "../../apply/plan-json.ts";
 import { type Clock, pause } from "../../base/clock.ts";
 import { CarillonError, within } from "../../base/errors.ts";
+import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import { defineTask, type TaskDefinition } from "../../task/task.ts";
 import { readGiven } from "../../task/written.ts";
 import type { Call, Some } from "../call.ts";
-import { changeOf, checkUse } from "./changes.ts";
+import { changeOf, checkUse } from "../calls/changes.ts";
+import { checkItemSteps, givenItems, plannedItems } from "./bundle-items.ts";
 
 const refusalsTold = 5;
 /** The number of tasks that are processed without yielding to the event loop; they take a few milliseconds. */
@@ -18,9 +28,13 @@ const tasksPerTurn = 25;
 
 /**
  * API calls that plan and apply bundles of task definitions for clients without access to the store; see docs/tasks/as-code.md.
- * @param now returns the store's time in epoch ms
+ * @param now returns the store's time in epoch ms @param onHookChanged called after hooks may have changed, before the request is answered
  */
-export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
+export function bundleCalls(
+  store: Store,
+  { clock, now, alarms: settings }: { clock: Clock; now: () => number; alarms: AlarmSettings | null },
+  onHookChanged: () => void,
+): Some<keyof typeof bundleRoutes> {
   /**
    * Plans the changes of a bundle. The plan contains only tasks that the caller may view: the bundle's tasks in other namespaces
    * are neither reported nor removed. Planning and applying use this same function, so they agree. Refuses a given task that the
@@ -48,10 +62,12 @@ export function bundleCalls(store: Store, clock: Clock, now: () => number): Some
     for (const [name, definition] of definitions) checkUse(definition, there.get(name), { who, reach });
     const sees = who === null ? reach : new Reach(who, "viewer");
     const seen = present.filter(({ name }) => sees.has(name));
-    const planning = planSteps([...definitions.values()], seen, { bundle, prune, adopt, overwriteEdits });
+    const options = { bundle, prune, adopt, overwriteEdits };
+    const items = await plannedItems(store, givenItems(given, settings), options, { who, reach });
+    const planning = planSteps([...definitions.values()], seen, options);
     for (;;) {
       const step = planning.next();
-      if (step.done) return step.value;
+      if (step.done) return { ...step.value, ...items };
       await turn();
     }
   };
@@ -63,25 +79,42 @@ export function bundleCalls(store: Store, clock: Clock, now: () => number): Some
         ...stepObject(step),
         definition: (step.definition ?? null) as Record<string, unknown> | null,
       }));
-      return { plan: planId(plan), bundle: plan.bundle, steps, left: plan.left };
+      const { bundle, left, leftItems } = plan;
+      const items = plan.items.map((step) => ({
+        ...itemStepObject(step),
+        content: step.content ?? null,
+        given: step.given ?? null,
+      }));
+      return { plan: planId(plan), bundle, steps, left, items, leftItems };
     },
 
     async applyBundle({ plan: expected, reason, ...given }, call) {
       const plan = await planned(given, call);
-      for (const { task } of acting(plan)) call.reach.check(task);
+      for (const { task } of acting(plan.steps)) call.reach.check(task);
+      await checkItemSteps(store, plan, call);
       const id = planId(plan);
       if (expected !== "*" && expected !== id) throw stalePlan(id, expected);
-      const refused = plan.steps.filter(({ kind }) => kind === "refused");
+      const refused = [
+        ...plan.steps.map(({ task: name, ...step }) => ({ ...step, name })),
+        ...plan.items.map((step) => ({ ...step, name: `${itemWords[step.item]} ${step.name}` })),
+      ].filter(({ kind }) => kind === "refused");
       if (refused.length > 0) {
-        const told = refused.slice(0, refusalsTold).map(({ task, why }) => `${task}: ${why}`);
+        const told = refused.slice(0, refusalsTold).map(({ name, why }) => `${name}: ${why}`);
         const more = refused.length > told.length ? `; and ${refused.length - told.length} more` : "";
         throw new CarillonError("PLAN_REFUSED", `${told.join("; ")}${more}`, {
           hint: refused[0]?.hint ?? "",
         });
       }
       const { author, reason: why } = changeOf(call, reason);
-      const applied = await applyPlan(store, plan, { author, reason: why, nowMs: now }, clock);
-      return { plan: id, bundle: plan.bundle, applied: applied.map(appliedObject) };
+      const by = { author, reason: why, nowMs: now };
+      const { tasks: applied, items } = await applyWhole(store, plan, by, clock);
+      if (items.length > 0) onHookChanged();
+      return {
+        plan: id,
+        bundle: plan.bundle,
+        applied: applied.map(appliedObject),
+        appliedItems: items.map(appliedItemObject),
+      };
     },
   };
 }
