@@ -9,7 +9,7 @@ const stored = {
   by: "06:00",
   zone: "Asia/Shanghai",
   days: [1, 2],
-  scope: { tasks: ["settle"], labels: { team: "pay=now" } },
+  scope: { tasks: ["settle"], owners: ["payments"], labels: { team: "pay=now" } },
   channels: ["ops"],
   maintenance: [{ from: "2026-12-01T22:00:00Z", to: "2026-12-02T02:00:00Z", description: "new disks" }],
   quiet: { from: "22:00", to: "07:00", zone: "UTC" },

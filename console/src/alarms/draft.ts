@@ -30,6 +30,7 @@ export interface Draft {
   forecast: boolean;
   tasks: string[];
   groups: string[];
+  owners: string[];
   /** Labels in the form "team=pay". */
   labels: string[];
   everywhere: boolean;
@@ -55,6 +56,7 @@ export function draftOf(rule: Stored | null, zone: string): Draft {
     forecast: rest.forecast ?? true,
     tasks: scope.tasks ?? [],
     groups: scope.groups ?? [],
+    owners: scope.owners ?? [],
     labels: Object.entries(scope.labels ?? {}).map(([label, value]) => `${label}=${value}`),
     everywhere: scope.everywhere ?? false,
     channels: rest.channels ?? [],
@@ -91,7 +93,7 @@ export const contentOf = ({
 
 /** @param before the stored rule; properties without a field in the dialog are copied from this rule */
 export function contentOfDraft(draft: Draft, before: Stored | null): Content {
-  const { kind, tasks, groups, labels, everywhere, channels } = draft;
+  const { kind, tasks, groups, owners, labels, everywhere, channels } = draft;
   const parts = partsOf[kind].flatMap((part) => {
     const text = draft.parts[part]?.trim() ?? "";
     return text === "" ? [] : [[part, numbers.includes(part) ? Number(text) : text] as const];
@@ -103,6 +105,7 @@ export function contentOfDraft(draft: Draft, before: Stored | null): Content {
   const scope = {
     ...(tasks.length > 0 && { tasks }),
     ...(groups.length > 0 && { groups }),
+    ...(owners.length > 0 && { owners }),
     ...(pairs.length > 0 && { labels: Object.fromEntries(pairs) }),
     ...(everywhere && { everywhere }),
   };

@@ -153,10 +153,11 @@ function findsText(rule: Stored, { t }: Pick<Words, "t">): string {
 }
 
 function scopeText({ scope = {} }: Stored, { t }: Pick<Words, "t">): string {
-  const { tasks = [], groups = [], labels = {}, everywhere = false } = scope;
+  const { tasks = [], groups = [], owners = [], labels = {}, everywhere = false } = scope;
   const parts = [
     ...tasks,
     ...groups.map((group) => `${t("rules.group")} ${group}`),
+    ...owners.map((owner) => `${t("rules.owner")} ${owner}`),
     ...Object.entries(labels).map(([label, value]) => `${label}=${value}`),
   ];
   return [
@@ -259,6 +260,7 @@ function ScopeFields({ draft, put, everywhere }: Fields & { everywhere: boolean 
         onChange={(tasks) => put({ tasks })}
       />
       <TagsInput label={t("rules.groups")} value={draft.groups} onChange={(groups) => put({ groups })} />
+      <TagsInput label={t("rules.owners")} value={draft.owners} onChange={(owners) => put({ owners })} />
       <TagsInput
         label={t("rules.labels")}
         placeholder="team=pay"

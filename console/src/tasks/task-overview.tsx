@@ -121,6 +121,7 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
 
 interface Definition {
   group: string;
+  owner?: string;
   priority: number;
   timeoutMs: number | null;
   retry: { attempts: number; backoff?: string };
@@ -197,6 +198,7 @@ function Policies({ task }: { task: Task }) {
               ] as [string, React.ReactNode][])
             : []),
           [t("tasks.group"), task.group],
+          ...(definition.owner ? ([[t("tasks.owner"), definition.owner]] as [string, React.ReactNode][]) : []),
           [t("run.priority"), String(definition.priority)],
           [t("run.version"), String(task.version)],
           ...(task.edited.length > 0

@@ -26,6 +26,7 @@ test.each([
   ["scope.taks", { kind: "ended", scope: { taks: ["a"] } }, /did you mean "tasks"\?/],
   ["scope.tasks[0]", { kind: "ended", scope: { tasks: [7] } }, /a text/],
   ["scope.tasks[0]", { kind: "ended", scope: { tasks: [""] } }, /not be empty/],
+  ["scope.owners[0]", { kind: "ended", scope: { owners: [""] } }, /not be empty/],
   ["scope.labels.team", { kind: "ended", scope: { labels: { team: 7 } } }, /a text/],
   ["channels", { kind: "ended", channels: "ops" }, /a list/],
   ["maintenance[0].to", { kind: "ended", maintenance: [{ from: "2026-11-30T14:00:00Z" }] }, /needs to/],

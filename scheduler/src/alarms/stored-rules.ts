@@ -58,6 +58,8 @@ export interface RuleScope {
   /** Names of tasks, in which `*` stands for any text. Default: every task. */
   tasks?: string[];
   groups?: string[];
+  /** Only tasks with one of these owners. */
+  owners?: string[];
   /** Only tasks whose `runLabels` include all of these. */
   labels?: Record<string, string>;
   /** True: tasks of every namespace. Default: only the namespace with which the rule's name begins. */
@@ -243,7 +245,13 @@ const checks: Record<keyof RuleContent, Check> = {
   forecast: flag,
   after: span,
   more: whole(0, 1_000_000),
-  scope: object({ tasks: listed(named, 1), groups: listed(named, 1), labels, everywhere: flag }),
+  scope: object({
+    tasks: listed(named, 1),
+    groups: listed(named, 1),
+    owners: listed(named, 1),
+    labels,
+    everywhere: flag,
+  }),
   channels: listed(named, 0),
   quiet: object({ from: clock, to: clock, zone }, ["from", "to", "zone"]),
   maintenance: listed(object({ from: instant, to: instant, description: text(1_000) }, ["from", "to"]), 0),

@@ -6,6 +6,7 @@ export const limits = {
   jsonDepth: 200,
   taskNameLength: 200,
   groupNameLength: 100,
+  ownerLength: 100,
   nodeNameLength: 100,
   calendarNameLength: 100,
   secretNameLength: 100,

@@ -12,6 +12,7 @@ import { type AfterOption, type AfterSpec, afterKind } from "./after.ts";
 import { type CommandSpec, commandKind } from "./command.ts";
 import { type HttpOptions, type HttpSpec, httpKind } from "./http.ts";
 import { choice, count, duration, json, type Kind, name, text } from "./kinds/kinds.ts";
+import { ownerRow } from "./kinds/owner.ts";
 import { runLabelsRow } from "./kinds/run-labels.ts";
 import { scheduleKind } from "./kinds/schedule.ts";
 import { blackoutKind, calendarKind } from "./kinds/slot-rules.ts";
@@ -36,6 +37,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   name: string;
   description: string;
   group: string;
+  /** Left out if it has none. */
+  owner?: string;
   schedule: ScheduleSpec;
   /** The payload of the runs that the schedule creates. */
   slotPayload: Json;
@@ -80,6 +83,8 @@ export interface TaskOptions {
   description?: string;
   /** The workers that can run it: those that serve this group. Default "default". */
   group?: string;
+  /** The team or person that answers for it: alarm rules can be limited to owners, and so sent to their channels. */
+  owner?: string | null;
   /** When its runs are due: a cron in a zone, an interval, one moment, or only by hand. Default "manual". */
   schedule?: ScheduleSpec;
   /** The payload of the runs that its schedule makes. */
@@ -208,6 +213,7 @@ export const taskOptions = {
     editable: true,
     example: "reports",
   },
+  owner: ownerRow,
   schedule: {
     part: "schedule",
     kind: scheduleKind,

@@ -338,12 +338,14 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     ["a name whose _ is no wildcard", { tasks: ["scope-a_b"] }, ["scope-a_b"]],
     ["groups", { groups: ["scoped"] }, ["scope-a_b"]],
     ["labels", { labels: { team: "pay" } }, ["scope-c"]],
+    ["owners", { owners: ["payments", "none"] }, ["scope-axb"]],
+    ["owners and labels", { owners: ["payments"], labels: { team: "pay" } }, []],
     ["the rule's namespace alone", { tasks: ["*scope-*"] }, ["scope-a", "scope-a_b", "scope-axb", "scope-c"]],
     ["every namespace", { tasks: ["*scope-d"], everywhere: true }, ["ours/scope-d"]],
     ["all of them at once", { tasks: ["scope-*"], groups: ["scoped"], labels: { team: "pay" } }, []],
   ])("apply to the tasks in their scope: %s", async (_, scope, found) => {
     await rules.stage.task("scope-a");
-    await rules.stage.task("scope-axb");
+    await rules.stage.task("scope-axb", { owner: "payments" });
     await rules.stage.task("scope-a_b", { group: "scoped" });
     await rules.stage.task("scope-c", { runLabels: { team: "pay", owner: "ann" } });
     await rules.stage.task("ours/scope-d", { group: "ours/x" });

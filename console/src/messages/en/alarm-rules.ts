@@ -27,6 +27,8 @@ export const alarmRulesEn = {
   "rules.quietHours": "quiet {from} to {to} {zone}",
   "rules.tasks": "Tasks",
   "rules.tasksTold": "Names; * stands for any text. Empty: every task.",
+  "rules.owner": "owner",
+  "rules.owners": "Owners of the tasks",
   "rules.groups": "Groups",
   "rules.labels": "Labels of their runs",
   "rules.forecast": "Warn early, if the usual duration predicts that it will be late",

@@ -26,6 +26,8 @@ export const alarmRulesZh: Record<keyof typeof alarmRulesEn, string> = {
   "rules.quietHours": "免打扰 {from} 至 {to} {zone}",
   "rules.tasks": "任务",
   "rules.tasksTold": "任务名称，* 代表任意文本；留空表示所有任务。",
+  "rules.owner": "负责人",
+  "rules.owners": "任务负责人",
   "rules.groups": "分组",
   "rules.labels": "运行标签",
   "rules.forecast": "按通常耗时预计超时时提前通知",

@@ -28,6 +28,7 @@ export const ruleFields = {
     .strictObject({
       tasks: z.array(taskName).max(100).optional().describe("Names; * stands for any text. Default: every task."),
       groups: z.array(name(limits.groupNameLength)).max(100).optional(),
+      owners: z.array(name(limits.ownerLength)).max(100).optional().describe("Tasks with one of these owners."),
       labels: texts.optional().describe("Tasks whose runLabels have all of these."),
       everywhere: z.boolean().optional().describe("Tasks of every namespace; default: of the rule's own."),
     })

@@ -48,10 +48,11 @@ export function listRules(options: CommonOptions, terminal: Terminal): Promise<E
 }
 
 function scopeText({ scope = {} }: RuleContent): string {
-  const { tasks, groups, labels, everywhere = false } = scope;
+  const { tasks, groups, owners, labels, everywhere = false } = scope;
   const parts = [
     ...(tasks ?? []),
     ...(groups ?? []).map((group) => `group ${group}`),
+    ...(owners ?? []).map((owner) => `owner ${owner}`),
     ...Object.entries(labels ?? {}).map(([label, value]) => `${label}=${value}`),
   ];
   if (parts.length === 0) parts.push("every task");

@@ -99,15 +99,16 @@ const scopeSql = (s: string): string => `t.deleted_ms is null
   and ($1::text is null or case when $1 = '${defaultNamespace}' then position('/' in t.name) = 0 else starts_with(t.name, $1 || '/') end)
   and ($2::text[] is null or t.name like any ($2))
   and ($3::text[] is null or t.group_id in (select id from ${s}.worker_group where name = any ($3)))
-  and ($4::jsonb is null or t.run_labels @> $4)`;
+  and ($4::jsonb is null or ($4->'labels' is null or t.run_labels @> ($4->'labels'))
+    and ($4->'owners' is null or ($4->'owners') ? (t.definition->>'owner')))`;
 
 function scopeValues({ name, content: { scope = {} } }: Rule): unknown[] {
-  const { tasks, groups, labels, everywhere = false } = scope;
+  const { tasks, groups, labels, owners, everywhere = false } = scope;
   return [
     everywhere ? null : namespaceOf(name),
     tasks?.map((one) => one.replaceAll(/[\\%_]/g, "\\$&").replaceAll("*", "%")) ?? null,
     groups ?? null,
-    labels === undefined ? null : JSON.stringify(labels),
+    labels === undefined && owners === undefined ? null : JSON.stringify({ labels, owners }),
   ];
 }
 
