@@ -5,6 +5,7 @@ import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Page } from "../parts/layout/page.tsx";
 import css from "./access.module.css";
+import { Hooks } from "./hooks/hooks.tsx";
 import { Provider } from "./provider.tsx";
 import { Quotas } from "./quotas.tsx";
 import { Secrets } from "./secrets.tsx";
@@ -12,7 +13,7 @@ import { Tokens } from "./tokens.tsx";
 import { Users } from "./users.tsx";
 import { WorkerKeys } from "./worker-keys.tsx";
 
-const parts = ["users", "tokens", "keys", "secrets", "quotas", "sign-in"] as const;
+const parts = ["users", "tokens", "keys", "secrets", "hooks", "quotas", "sign-in"] as const;
 type Part = (typeof parts)[number];
 
 export function Access() {
@@ -24,6 +25,7 @@ export function Access() {
     tokens: useSees("viewer"),
     keys: useSees("admin"),
     secrets: useSees("editor", true),
+    hooks: useSees("viewer"),
     quotas: useSees("viewer"),
     "sign-in": true,
   };
@@ -55,6 +57,9 @@ export function Access() {
         </Tabs.Panel>
         <Tabs.Panel value="secrets">
           <Secrets />
+        </Tabs.Panel>
+        <Tabs.Panel value="hooks">
+          <Hooks />
         </Tabs.Panel>
         <Tabs.Panel value="quotas">
           <Quotas />

@@ -76,6 +76,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   createAlarmRule: { name: "ours/other", kind: "ended" },
   setAlarmRule: { kind: "ended" },
   setSecret: { value: "a value of a secret" },
+  previewHook: { body: {} },
   setHook: { secret: "ours-hook", scheme: "github", task: "theirs/settle" },
   compareCalendar: { zone: "UTC", weekend: [], holidays: [] },
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },

@@ -20,7 +20,7 @@ const audited = async () => (await stage.rows("select count(*)::int as n from $s
 test("every changing route has an example, and takes an idempotency key unless it only reads or has no caller", () => {
   const changing = routeIds.filter((routeId) => writes(shapeOf(routeId)));
   expect(changing.filter((routeId) => !told.includes(routeId))).toEqual([]);
-  const reading = ["planBundle", "compareCalendar", "checkPayload", "previewOperation"];
+  const reading = ["planBundle", "compareCalendar", "checkPayload", "previewOperation", "previewHook"];
   expect(changing.filter((routeId) => !isKept(shapeOf(routeId))).sort()).toEqual([...reading, "signIn"].sort());
 });
 

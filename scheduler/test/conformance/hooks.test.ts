@@ -69,6 +69,34 @@ describe("a request of an incoming webhook", () => {
     expect((await send("github", { delivery: "d-2" })).body).toMatchObject({ created: true });
   });
 
+  test("can be previewed: for the stored hook, and for one before it is stored", async () => {
+    const stored = { secret: "github", scheme: "github" as const, task: "deploy", payload: "/after", delay: "/wait" };
+    await api.setHook({ hook: "previewed", ...stored });
+    const sent = { hook: "previewed", headers: { "X-GitHub-Delivery": "d-1" }, body: { after: "c0ffee", wait: "5m" } };
+    const viewer = stage.client("viewer");
+    expect(await viewer.previewHook(sent)).toEqual({
+      run: { task: "deploy", payload: "c0ffee", key: "previewed#d-1", delay: "5m" },
+    });
+    const content = {
+      ...stored,
+      task: { by: "/kind", of: { push: "triage" } },
+      delay: "1h",
+      scheme: "bearer" as const,
+    };
+    expect(await viewer.previewHook({ ...sent, content })).toEqual({ run: null });
+    expect(await viewer.previewHook({ ...sent, hook: "new", content, body: { kind: "push" } })).toEqual({
+      run: { task: "triage", payload: null, key: null, delay: "1h" },
+    });
+    expect((await api.listRuns({ label: ["hook:previewed"] })).items).toEqual([]);
+    for (const [given, code] of [
+      [{ ...sent, headers: {} }, "REQUEST_INVALID"],
+      [{ ...sent, body: { wait: "soon" } }, "DURATION_INVALID"],
+      [{ ...sent, hook: "nowhere" }, "HOOK_UNKNOWN"],
+      [{ ...sent, content: { ...stored, task: "team/deploy" } }, "OPTION_INVALID"],
+    ] as const)
+      await expect(viewer.previewHook(given), code).rejects.toMatchObject({ code });
+  });
+
   test("takes its task, payload and key from where the hook says", async () => {
     const of = { push: "deploy", issues: "triage" };
     await api.setHook({

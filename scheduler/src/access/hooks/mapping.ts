@@ -16,16 +16,19 @@ export interface HookRun {
 }
 
 /** Where requests of each scheme have the id of their delivery, which is the same for each redelivery. */
-const keyOf: Readonly<Record<HookScheme, string | undefined>> = {
+const deliveryKeys: Readonly<Record<HookScheme, string | undefined>> = {
   github: "header:x-github-delivery",
   stripe: "/id",
   standard: "header:webhook-id",
   bearer: undefined,
 };
 
+/** Returns the key of a run. Keys are unique within a task, which several hooks may run. Names of hooks have no #. */
+export const keyOf = (hook: string, given: string): string => `${hook}#${given}`;
+
 /** @returns null if the hook has no task for the request's value @throws REQUEST_INVALID if the request lacks a key or a delay */
 export function runOf(
-  { scheme, task, payload = "", key = keyOf[scheme], delay }: HookContent,
+  { scheme, task, payload = "", key = deliveryKeys[scheme], delay }: HookContent,
   request: HookRequest,
 ): HookRun | null {
   const chosen = typeof task === "string" ? task : chosenBy(task, request);

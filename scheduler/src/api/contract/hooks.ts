@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { hookFields } from "../../access/hooks/hook.ts";
 import { limits } from "../../base/limits.ts";
-import { id, name, page, paged, reason, route, time } from "./route.ts";
+import { duration, id, json, name, page, paged, reason, route, taskName, texts, time } from "./route.ts";
 
 const noun = "hooks" as const;
 const hookName = name(limits.hookNameLength);
@@ -60,6 +60,37 @@ export const hookRoutes = {
     body: z.strictObject({ ...hookFields, reason }),
     answer: hook,
     errors: ["OPTION_INVALID", "DURATION_INVALID", "SECRET_FORBIDDEN", "HOOK_STALE"],
+  }),
+  previewHook: route({
+    touches: "hook",
+    method: "POST",
+    // Not below /v1/hooks, where POST is for the senders, whose hooks' names may have any last part.
+    path: "/v1/hook-previews/{hook}",
+    noun,
+    policy: "viewer",
+    params,
+    asks: true,
+    summary: "The run that a request would enqueue by an incoming webhook, without its signature; changes nothing",
+    body: z.strictObject({
+      headers: texts.default({}).describe("The request's headers; their names in any case."),
+      body: json.describe("The request's body."),
+      content: z
+        .strictObject(hookFields)
+        .optional()
+        .describe("The hook to try, before it is stored. Default: the stored one."),
+    }),
+    answer: z.strictObject({
+      run: z
+        .strictObject({
+          task: taskName,
+          payload: json,
+          key: z.string().nullable().describe("null: it has no key, and each request is another run."),
+          delay: duration.nullable().describe("null: it is due at once."),
+        })
+        .nullable()
+        .describe("null: the hook has no task for the request, which is taken and ignored."),
+    }),
+    errors: ["HOOK_UNKNOWN", "REQUEST_INVALID", "OPTION_INVALID", "DURATION_INVALID"],
   }),
   removeHook: route({
     touches: "hook",

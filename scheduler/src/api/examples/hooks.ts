@@ -20,6 +20,14 @@ export const hookExamples = {
     given: { hook: "bank-payments" },
     answer: { name: "bank-payments", version: 1, ...content, ...stored },
   },
+  previewHook: {
+    given: {
+      hook: "bank-payments",
+      body: { type: "payment.received", data: { id: "p-7" } },
+      headers: { "webhook-id": "msg_1" },
+    },
+    answer: { run: { task: "settle", payload: { payment: "p-7" }, key: "bank-payments#msg_1", delay: "5m" } },
+  },
   listHooks: { answer: { items: [{ name: "bank-payments", version: 1, ...content, ...stored }], next: null } },
   removeHook: { given: { hook: "bank-payments", reason: "the bank has gone" }, ifVersion: 1 },
 } satisfies Examples;

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { defaultUniqueFor } from "../../access/hooks/hook.ts";
 import type { HookStore, KeyedHook } from "../../access/hooks/hook-store.ts";
-import { type HookRun, runOf } from "../../access/hooks/mapping.ts";
+import { type HookRun, keyOf, runOf } from "../../access/hooks/mapping.ts";
 import { hookRefused, verifyRequest } from "../../access/hooks/verify.ts";
 import type { SecretKeys } from "../../access/secrets/secret-keys.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -102,8 +102,7 @@ export class IncomingHooks {
     nowMs: number,
   ) {
     const { enqueues, quotas } = this.#options;
-    // Keys are unique within a task, which several hooks may run. Names of hooks have no #.
-    const key = given === undefined ? undefined : `${name}#${given}`;
+    const key = given === undefined ? undefined : keyOf(name, given);
     const uniqueFor = key === undefined ? undefined : (content.uniqueFor ?? defaultUniqueFor);
     const options = { in: delay, key, uniqueFor, labels: { hook: name } };
     const write = await enqueues.writeOf({ task, payload, key, source: "enqueue" }, options, nowMs);
