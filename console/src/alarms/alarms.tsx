@@ -25,6 +25,7 @@ import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import css from "./alarms.module.css";
+import { Deliveries } from "./deliveries.tsx";
 import { Messages } from "./messages.tsx";
 import { type Alarm, isGiven, type Rule, ruleName } from "./rule.ts";
 import { Rules } from "./rules.tsx";
@@ -109,6 +110,7 @@ export function Alarms() {
       </Shown>
       <Silences />
       {seesAll && !isOff && <Messages />}
+      {seesAll && <Deliveries />}
       <StoredRules rules={rules} />
       {given && <Rules rules={rules} may={reach.everywhere} />}
       {asked?.act === "acknowledge" && <Acknowledge alarm={asked.alarm} onClose={close} />}

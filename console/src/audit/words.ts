@@ -29,6 +29,7 @@ export const acts = [
   "restore",
   "adopt",
   "replan",
+  "redeliver",
   "drain",
   "prune",
   "end sign-ins",

@@ -16,6 +16,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   VERSION_UNKNOWN: 404,
   RUN_UNKNOWN: 404,
   RUN_STATE: 409,
+  CONSUMER_UNKNOWN: 404,
   CURSOR_GONE: 410,
   GROUP_UNKNOWN: 404,
   OPERATION_UNKNOWN: 404,

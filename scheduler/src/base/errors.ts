@@ -29,6 +29,7 @@ export const errorCodes = {
   RUN_CANCELLED: "The run whose result was waited for was cancelled.",
   RUN_SKIPPED: "The run whose result was waited for was skipped.",
   RESULT_TIMEOUT: "The run whose result was waited for did not end in time.",
+  CONSUMER_UNKNOWN: "There is no such named consumer of events.",
   CURSOR_GONE: "Not all events behind this cursor are there any more.",
   RESULT_UNKEPT: "The run succeeded, and its task keeps no results.",
   FILTER_EMPTY: "No filter was given, so everything would be touched.",

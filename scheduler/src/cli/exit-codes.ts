@@ -40,6 +40,7 @@ const notFound = new Set<ErrorCode>([
   "SECOND_FACTOR_UNKNOWN",
   "ALARM_UNKNOWN",
   "HOOK_UNKNOWN",
+  "CONSUMER_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",

@@ -31,6 +31,6 @@ function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
 }
 
 /** Replaces NUL characters and unpaired surrogates by U+FFFD, because PostgreSQL's jsonb type accepts neither. */
-function clean(text: string): string {
+export function clean(text: string): string {
   return Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
 }

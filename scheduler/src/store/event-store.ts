@@ -1,4 +1,4 @@
-import type { SqlClient } from "../base/change.ts";
+import type { Change, SqlClient } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 
@@ -67,6 +67,28 @@ export interface AuditPlace {
   seq: number;
 }
 
+/** A failed attempt to deliver an event to a named consumer. Later events wait until the event is handled. */
+export interface FailedDelivery {
+  type: EventType;
+  runId: number;
+  task: string;
+  /** Counted from 1. */
+  attempt: number;
+  error: string;
+  atMs: number;
+  /** When the consumer gets the event again, in epoch ms. */
+  againMs: number;
+}
+
+export interface ConsumerRecord {
+  name: string;
+  /** The time up to which events have been handled, in epoch ms; null for a receiver of the audit log, whose position is a row. */
+  placeMs: number | null;
+  /** The consumer is deleted after this time unless a process serves it, in epoch ms. */
+  untilMs: number;
+  failing: FailedDelivery | null;
+}
+
 /** Events of runs. The statements that end or retry runs record them, if a process has requested their type. */
 export interface EventStore {
   /**
@@ -105,6 +127,15 @@ export interface EventStore {
     untilMs: number,
     work: (client: SqlClient) => Promise<void>,
   ): Promise<boolean>;
+  /** Stores a failed attempt, until the consumer's next position. @returns false if another process serves the consumer now */
+  failed(name: string, epoch: number, failing: FailedDelivery): Promise<boolean>;
+  /** Returns all named consumers, ordered by name. */
+  consumers(): Promise<ConsumerRecord[]>;
+  /**
+   * Sets the consumer's position to a time: it gets the retained events of runs that ended then or later, handled or not, and no earlier
+   * ones. The process that serves it begins anew. @throws CONSUMER_UNKNOWN, also for a receiver of the audit log
+   */
+  restart(name: string, fromMs: number, change: Change): Promise<ConsumerRecord>;
   /** @returns true if the consumer existed */
   forget(name: string): Promise<boolean>;
 }

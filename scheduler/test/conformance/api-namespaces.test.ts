@@ -77,6 +77,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   setAlarmRule: { kind: "ended" },
   setSecret: { value: "a value of a secret" },
   previewHook: { body: {} },
+  redeliverEvents: { since: "2026-11-30T00:00:00Z" },
   setHook: { secret: "ours-hook", scheme: "github", task: "theirs/settle" },
   compareCalendar: { zone: "UTC", weekend: [], holidays: [] },
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },
@@ -98,6 +99,7 @@ type Place =
   | "silence"
   | "alarmRule"
   | "hook"
+  | "consumer"
   | "secret"
   | "bundle"
   | "task"
@@ -120,6 +122,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   secret: ["ours-token", "ours-none"],
   alarmRule: ["ours/failed", "ours/absent"],
   hook: ["ours/hook", "ours/absent"],
+  consumer: ["webhook/ours", "webhook/absent"],
   bundle: ["ours-files", "ours-none"],
   task: ["ours/settle", "ours/absent"],
   calendar: ["ours/bank", "ours/absent"],

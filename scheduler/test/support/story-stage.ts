@@ -89,6 +89,15 @@ export class StoryStage extends ApiStage {
       const admin = this.client();
       await until("the message is sent", async () => (await admin.getAlarmMessage({ message })).state === "sent");
     },
+    listEventConsumers: async () => {
+      const { events } = this.store;
+      const nowMs = Math.floor((await this.store.clock()).ms);
+      const { place } = await events.want(["run.failed"], nowMs + 86_400_000, null, nowMs);
+      await events.enrol("webhook/billing", place, nowMs + 86_400_000);
+      const { epoch } = (await events.serve("webhook/billing")) as { epoch: number };
+      const failing = { type: "run.failed" as const, runId: 1, task: "settle", attempt: 3, error: "it answered 500" };
+      await events.failed("webhook/billing", epoch, { ...failing, atMs: nowMs, againMs: nowMs });
+    },
     listSignInsOf: async () => {
       for (let n = 0; n < 2; n++) await this.#signIn("ann", "seven bells at noon");
     },

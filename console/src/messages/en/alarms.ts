@@ -37,6 +37,16 @@ export const alarmsEn = {
   "alarms.silenceEnd": "End it",
   "alarms.silenceEnded": "The silence has ended",
   "alarms.until": "Until",
+  "deliveries.title": "Deliveries of events",
+  "deliveries.to": "Receiver",
+  "deliveries.place": "Delivered up to",
+  "deliveries.act": "Action",
+  "deliveries.fine": "delivered",
+  "deliveries.fails": "fails, attempt {n}",
+  "deliveries.again": "Deliver again…",
+  "deliveries.againTold":
+    "Delivers all kept events since this time again, including those that were delivered. Events before this time are left out, so a time after a failing event leads past it.",
+  "deliveries.since": "Since, with Z or an offset",
   "alarms.messages": "Messages",
   "alarms.noMessages": "No messages yet",
   "alarms.noMessagesTold":

@@ -44,6 +44,7 @@ export const auditEn = {
   "audit.act.set": "set",
   "audit.act.restore": "restored",
   "audit.act.adopt": "adopted",
+  "audit.act.redeliver": "delivered again",
   "audit.act.replan": "planned anew",
   "audit.act.drain": "drained",
   "audit.act.end_sign_ins": "ended sign-ins of",

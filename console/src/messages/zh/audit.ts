@@ -45,6 +45,7 @@ export const auditZh: Record<keyof typeof auditEn, string> = {
   "audit.act.set": "设置",
   "audit.act.restore": "还原",
   "audit.act.adopt": "接管",
+  "audit.act.redeliver": "重新投递事件",
   "audit.act.replan": "重新计划",
   "audit.act.drain": "排空",
   "audit.act.end_sign_ins": "结束登录",

@@ -1,9 +1,55 @@
 import { z } from "zod";
+import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
 import { eventTypes } from "../../store/event-store.ts";
-import { id, json, maybeTime, name, route, taskName, text, time } from "./route.ts";
+import { id, json, maybeTime, name, reason, route, taskName, text, time } from "./route.ts";
+
+const consumer = z
+  .strictObject({
+    name: z.string(),
+    place: maybeTime.describe("Up to when it has handled events; null: it gets the audit log, whose places are rows."),
+    until: time.describe("It is forgotten then, unless a process serves it."),
+    failing: z
+      .strictObject({
+        type: z.enum(eventTypes),
+        run: id,
+        task: taskName,
+        attempt: z.int(),
+        error: z.string(),
+        at: time,
+        again: time.describe("When it gets the event again."),
+      })
+      .nullable()
+      .describe("The event that it has failed to handle, and for which later ones wait; null: none."),
+  })
+  .meta({ id: "EventConsumer" });
 
 export const eventRoutes = {
+  listEventConsumers: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/event-consumers",
+    noun: "runs",
+    policy: "viewer",
+    summary: "Named consumers of events, webhooks of events among them: how far each is, and which delivery fails",
+    answer: z.strictObject({ consumers: z.array(consumer).describe("By name.") }),
+    errors: [],
+  }),
+  redeliverEvents: route({
+    touches: "cluster",
+    method: "POST",
+    path: "/v1/event-consumers/{consumer}/redeliver",
+    noun: "runs",
+    policy: "operator",
+    summary: "Deliver the retained events since a time again, handled or not, and none before it",
+    params: z.strictObject({ consumer: name(limits.lockNameLength).describe("webhook/NAME is the webhook NAME.") }),
+    body: z.strictObject({
+      since: time.describe("Later than the failing event, too: then it and others before this time are left out."),
+      reason,
+    }),
+    answer: consumer,
+    errors: ["CONSUMER_UNKNOWN"],
+  }),
   followRunEvents: route({
     touches: "listed",
     method: "GET",

@@ -346,4 +346,33 @@ export const runExamples = {
       next: null,
     },
   },
+  listEventConsumers: {
+    answer: {
+      consumers: [
+        {
+          name: "webhook/billing",
+          place: "2026-11-30T01:06:00.000Z",
+          until: "2026-12-01T01:06:00.000Z",
+          failing: {
+            type: "run.failed",
+            run: 1,
+            task: "settle",
+            attempt: 3,
+            error: "it answered 500",
+            at: "2026-11-30T01:06:00.000Z",
+            again: "2026-11-30T01:06:00.000Z",
+          },
+        },
+      ],
+    },
+  },
+  redeliverEvents: {
+    given: { consumer: "webhook/billing", since: "2026-11-30T01:00:00.000Z", reason: "the receiver lost its database" },
+    answer: {
+      name: "webhook/billing",
+      place: "2026-11-30T01:00:00.000Z",
+      until: "2026-12-01T01:06:00.000Z",
+      failing: null,
+    },
+  },
 } satisfies Examples;

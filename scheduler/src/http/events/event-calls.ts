@@ -1,12 +1,25 @@
 import type { eventRoutes } from "../../api/contract/events.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { type EventFeedOptions, feedOf } from "../../store/event-feed.ts";
-import { cursorOf, type EventPlace, eventTypes, placeOfCursor, type StoredEvent } from "../../store/event-store.ts";
+import {
+  type ConsumerRecord,
+  cursorOf,
+  type EventPlace,
+  eventTypes,
+  type FailedDelivery,
+  placeOfCursor,
+  type StoredEvent,
+} from "../../store/event-store.ts";
 import type { Some } from "../call.ts";
+import { changeOf } from "../calls/changes.ts";
 
 export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRoutes> {
   const feed = feedOf(options);
+  const { events } = options;
   return {
+    listEventConsumers: async () => ({ consumers: (await events.consumers()).map(asConsumer) }),
+    redeliverEvents: async ({ consumer, since, reason }, call) =>
+      asConsumer(await events.restart(consumer, Date.parse(since), changeOf(call, reason))),
     async followRunEvents({ type: types = [...eventTypes], task, namespace, after }, { reach, signal, lastEventId }) {
       if (task !== undefined) reach.check(task);
       const cursor = lastEventId ?? after;
@@ -16,6 +29,20 @@ export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRo
     },
   };
 }
+
+const asConsumer = ({ name, placeMs, untilMs, failing }: ConsumerRecord) => ({
+  name,
+  place: iso(placeMs),
+  until: isoTime(untilMs),
+  failing: failing && asDelivery(failing),
+});
+
+const asDelivery = ({ runId: run, atMs, againMs, ...rest }: FailedDelivery) => ({
+  ...rest,
+  run,
+  at: isoTime(atMs),
+  again: isoTime(againMs),
+});
 
 async function* told(from: EventPlace, events: AsyncIterable<StoredEvent>) {
   yield { data: { type: "listening" as const }, id: cursorOf(from) };

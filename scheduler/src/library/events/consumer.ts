@@ -3,6 +3,7 @@ import { type Clock, pause } from "../../base/clock.ts";
 import { isCarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Lock } from "../../cluster/locks.ts";
+import { clean } from "../../run/error-parts.ts";
 import { type EventFilter, eventsPerRead, isMatch, pollMs, tasksOf } from "../../store/event-feed.ts";
 import type { AuditPlace, ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../store/event-store.ts";
 import type { Codecs } from "../payloads/codecs.ts";
@@ -11,6 +12,8 @@ import { type AnyHandler, eventOf } from "./event.ts";
 /** The time in ms after which the store deletes a named consumer and its position if no process has served the consumer. */
 export const consumerKeptMs = 7 * 86_400_000;
 const keepAgainMs = 60_000;
+/** The number of characters of an error that the store keeps for a failed delivery. */
+const errorLength = 1_000;
 const [firstPauseMs, longestPauseMs, storeAwayMs] = [1_000, 60_000, 1_000];
 
 export interface ConsumerOf {
@@ -112,6 +115,10 @@ async function handled(
       const pauseMs = pauseAfterMs(attempt);
       const fields = { consumer: name, run: event.runId, type: event.type, attempt, error: messageOf(error) };
       log.warn({ ...fields, againInMs: pauseMs }, "a consumer of events threw; it gets the event again");
+      const { type, runId, task } = event;
+      const text = clean(messageOf(error).slice(0, errorLength));
+      const failing = { type, runId, task, attempt, error: text, atMs: now(), againMs: now() + pauseMs };
+      if (!(await moved(() => events.failed(name, epoch, failing), clock, over))) return false;
       await pause(clock, pauseMs, over);
     }
   }

@@ -9,13 +9,11 @@ import {
   eventTypes,
 } from "../../event-store.ts";
 import type { Database } from "../database.ts";
+import { consumerStore, nothingSeen } from "./consumers.ts";
 import { retriedKind } from "./recording.ts";
 
 /** After the store lost data, a reader goes back this far, in ms, from the time of its place. */
 const backMs = 15 * 60_000;
-/** A snapshot in which no transaction is visible. */
-const nothingSeen = "1:1:";
-
 const kindsOf = (types: readonly EventType[]) => types.map((type) => eventTypes.indexOf(type));
 
 /** A row of a page of events. If there are no events, one row contains only the state of the store. */
@@ -119,6 +117,8 @@ export function eventStore(database: Database): EventStore {
       }
     },
 
+    ...consumerStore(database),
+
     async forget(name) {
       const rows = await database.query(
         "event-forget",
@@ -131,7 +131,7 @@ export function eventStore(database: Database): EventStore {
 }
 
 const moveSql = (s: string) =>
-  `update ${s}.event_consumer set place = $3, until_ms = greatest(until_ms, $4) where name = $1 and epoch = $2 returning 1`;
+  `update ${s}.event_consumer set place = $3, until_ms = greatest(until_ms, $4), failing = null where name = $1 and epoch = $2 returning 1`;
 
 interface Read {
   after: EventPlace;

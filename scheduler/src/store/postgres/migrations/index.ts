@@ -71,6 +71,7 @@ import { relaxed } from "./0086-relaxed.ts";
 import { hooks } from "./0087-hooks.ts";
 import { manyTasks } from "./0088-many-tasks.ts";
 import { appliedItems } from "./0094-applied-items.ts";
+import { failingConsumers } from "./0095-failing-consumers.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -154,4 +155,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 87, name: "hooks", sql: hooks },
   { number: 88, name: "many-tasks", sql: manyTasks },
   { number: 94, name: "applied-items", sql: appliedItems },
+  { number: 95, name: "failing-consumers", sql: failingConsumers },
 ];

@@ -1,0 +1,104 @@
+import { Button, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useReach } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Card } from "../parts/layout/page.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { Table } from "../parts/table/table.tsx";
+import { RunLink } from "../parts/value/links.tsx";
+import { Away } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
+
+import css from "./alarms.module.css";
+
+type Consumer = Answer<"listEventConsumers">["consumers"][number];
+
+/** Webhooks and other named consumers of events: how far each is, which delivery fails, and a way to deliver again. Empty without any. */
+export function Deliveries() {
+  const { t } = useWords();
+  const may = useReach("operator").everywhere;
+  const consumers = useAnswer("listEventConsumers", {}, { everyMs: 10_000 });
+  const [chosen, setChosen] = useState<Consumer>();
+  if (consumers.data?.consumers.length === 0) return null;
+  return (
+    <Card title={t("deliveries.title")} tight>
+      <Shown of={consumers} rows={2}>
+        {(data) => (
+          <Table
+            label={t("deliveries.title")}
+            className={css.table}
+            heads={[t("deliveries.to"), t("deliveries.place"), t("alarms.outcome"), t("deliveries.act")]}
+          >
+            {data.consumers.map((consumer) => (
+              <tr key={consumer.name}>
+                <td className={css.ruleName}>{plain(consumer.name)}</td>
+                <td>{consumer.place === null ? "–" : <Away at={consumer.place} past />}</td>
+                <td>
+                  <State of={consumer} />
+                </td>
+                <td>
+                  {may && consumer.place !== null && (
+                    <Button
+                      size="compact-sm"
+                      variant="default"
+                      aria-label={`${t("deliveries.again")}: ${consumer.name}`}
+                      onClick={() => setChosen(consumer)}
+                    >
+                      {t("deliveries.again")}
+                    </Button>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Shown>
+      {chosen && <Again consumer={chosen} onClose={() => setChosen(undefined)} />}
+    </Card>
+  );
+}
+
+function State({ of: { failing } }: { of: Consumer }) {
+  const { t } = useWords();
+  if (failing === null) return <Tag tone="ok">{t("deliveries.fine")}</Tag>;
+  return (
+    <>
+      <Tag tone="bad">{t("deliveries.fails", { n: failing.attempt })}</Tag> <RunLink run={failing.run} />{" "}
+      <span className="soft">{plain(failing.error)}</span>
+    </>
+  );
+}
+
+/** The proposed time is this much before the position, so that the failing event is not left out. */
+const backMs = 60_000;
+
+function Again({ consumer: { name, place }, onClose }: { consumer: Consumer; onClose: () => void }) {
+  const { t } = useWords();
+  const [since, setSince] = useState(() => (place === null ? "" : new Date(Date.parse(place) - backMs).toISOString()));
+  const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/.test(since) && !Number.isNaN(Date.parse(since));
+  return (
+    <Confirm
+      title={`${t("deliveries.again")}: ${name}`}
+      consequence={t("deliveries.againTold")}
+      act={t("deliveries.again")}
+      blocked={!isTime}
+      onDo={async ({ reason, key }) => {
+        await call("redeliverEvents", { consumer: name, since, reason }, { key });
+        outdate("listEventConsumers");
+      }}
+      onClose={onClose}
+    >
+      <TextInput
+        data-autofocus
+        label={t("deliveries.since")}
+        placeholder="2027-01-31T22:00:00Z"
+        value={since}
+        onChange={(event) => setSince(event.currentTarget.value.trim())}
+      />
+    </Confirm>
+  );
+}

@@ -1,0 +1,65 @@
+import { CarillonError } from "../../../base/errors.ts";
+import type { ConsumerRecord, EventPlace, EventStore } from "../../event-store.ts";
+import { audited } from "../access/audit.ts";
+import type { Database } from "../database.ts";
+
+/** A snapshot in which no transaction is visible. */
+export const nothingSeen = "1:1:";
+
+const fields = `name, (place->>'ms')::float8 as "placeMs", until_ms::float8 as "untilMs", failing`;
+
+/** The part of the events' store that shows and restarts named consumers. */
+export function consumerStore(database: Database): Pick<EventStore, "failed" | "consumers" | "restart"> {
+  const s = database.schema;
+  return {
+    async failed(name, epoch, failing) {
+      const rows = await database.query(
+        "event-failed",
+        `update ${s}.event_consumer set failing = $3 where name = $1 and epoch = $2 returning 1`,
+        [name, epoch, JSON.stringify(failing)],
+      );
+      return rows.length > 0;
+    },
+
+    consumers: () =>
+      database.query<ConsumerRecord>(
+        "event-consumers",
+        `select ${fields} from ${s}.event_consumer order by name collate "C"`,
+        [],
+      ),
+
+    restart: (name, fromMs, { author, reason, nowMs }) =>
+      database.transaction(async (client) => {
+        const ms = Math.round(fromMs);
+        const { rows } = await client.query(
+          `select ${fields}, (select recovery from ${s}.cluster) as recovery from ${s}.event_consumer
+           where name = $1 and place ? 'seen' for update of event_consumer`,
+          [name],
+        );
+        const [found] = rows as unknown as (ConsumerRecord & { recovery: number })[];
+        if (!found) throw consumerUnknown(name);
+        const { recovery, placeMs } = found;
+        const place: EventPlace = { recovery, ms, seen: nothingSeen, reading: null, floorMs: ms };
+        // The higher epoch makes the process that serves the consumer give it up and begin from the new position.
+        const { rows: moved } = await client.query(
+          `update ${s}.event_consumer set place = $2, epoch = epoch + 1, failing = null where name = $1 returning ${fields}`,
+          [name, JSON.stringify(place)],
+        );
+        const entry = {
+          atMs: nowMs,
+          who: author,
+          about: "cluster" as const,
+          named: name,
+          why: reason,
+          act: "redeliver",
+        };
+        await audited(client, s, { ...entry, before: { placeMs }, after: { placeMs: ms } });
+        return moved[0] as unknown as ConsumerRecord;
+      }),
+  };
+}
+
+const consumerUnknown = (name: string) =>
+  new CarillonError("CONSUMER_UNKNOWN", `no consumer of events is called ${name}`, {
+    hint: "GET /v1/event-consumers lists them. A receiver of the audit log cannot be set back.",
+  });

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { carillon } from "../../src/library/carillon.ts";
+import { ApiStage } from "../support/api-stage.ts";
+import { postgres } from "../support/servers.ts";
+import { recordingLog, until } from "../support/store-stage.ts";
+import { WebhookReceiver } from "../support/webhook-receiver.ts";
+
+const stage = new ApiStage();
+const receiver = new WebhookReceiver();
+beforeAll(() => stage.open());
+afterAll(async () => {
+  await stage.close();
+  await receiver.close();
+});
+
+const runsPosted = () => receiver.posted.map(({ raw }) => (JSON.parse(raw) as { data: { run: number } }).data.run);
+
+describe("named consumers of events", () => {
+  test("show which delivery fails, and get the events since a time again, or only those after it", async () => {
+    const url = await receiver.listen();
+    const { log } = recordingLog();
+    const store = { store: postgres().url, schema: stage.schema };
+    const tower = carillon({ ...store, handleSignals: false, drain: 0, log, webhooks: { billing: { url } } });
+    stage.servers.push(tower);
+    tower.task("bill", {}, () => null);
+    await tower.start();
+    const api = stage.client("operator");
+    const only = async () => (await api.listEventConsumers()).consumers;
+    const ended = async () => (await tower.enqueue("bill", null)).runId;
+    expect(await only()).toMatchObject([{ name: "webhook/billing", failing: null }]);
+
+    const began = new Date((await stage.store.clock()).ms - 60_000).toISOString();
+    const first = await ended();
+    await until("the first event came", () => runsPosted().includes(first), 60_000);
+    receiver.status = 500;
+    const second = await ended();
+    await until("the failure is stored", async () => (await only())[0]?.failing != null, 60_000);
+    const [failing] = await only();
+    expect(failing?.failing).toMatchObject({
+      type: "run.succeeded",
+      run: second,
+      task: "bill",
+      error: expect.stringContaining("500"),
+    });
+    expect(Date.parse(failing?.failing?.again as string)).toBeGreaterThan(Date.parse(failing?.failing?.at as string));
+    expect(await stage.client("viewer").listEventConsumers()).toMatchObject({
+      consumers: [{ failing: { run: second } }],
+    });
+    receiver.status = 200;
+    await until("nothing fails any more", async () => (await only())[0]?.failing === null, 60_000);
+
+    receiver.posted.length = 0;
+    const again = await api.redeliverEvents({ consumer: "webhook/billing", since: began, reason: "lost them" });
+    expect(again).toMatchObject({ place: began, failing: null });
+    // The process that serves the consumer sees with its next event that the position has changed.
+    const third = await ended();
+    await until("all came again", () => [first, second, third].every((run) => runsPosted().includes(run)), 60_000);
+    const [entry] = (await stage.client().listAudit({ about: "cluster", named: "webhook/billing" })).items;
+    expect(entry).toMatchObject({ act: "redeliver", why: "lost them", after: { placeMs: Date.parse(began) } });
+
+    // A receiver that refuses one event for ever is led past it.
+    receiver.status = 500;
+    const refused = await ended();
+    await until("it is refused", async () => (await only())[0]?.failing?.run === refused, 60_000);
+    const past = new Date((await stage.store.clock()).ms + 1).toISOString();
+    await api.redeliverEvents({ consumer: "webhook/billing", since: past });
+    receiver.status = 200;
+    const last = await ended();
+    await until("a later event came", () => runsPosted().includes(last), 60_000);
+    expect((await only())[0]?.failing).toBeNull();
+    await tower.stop();
+  });
+
+  test("are for callers with a right everywhere; an unknown one and a receiver of the audit log are refused", async () => {
+    const since = "2026-11-30T00:00:00Z";
+    await stage.store.events.enrol("audit/all", { seq: 0 }, 9e12);
+    for (const consumer of ["webhook/nowhere", "audit/all"])
+      await expect(stage.client().redeliverEvents({ consumer, since })).rejects.toMatchObject({
+        code: "CONSUMER_UNKNOWN",
+      });
+    expect((await stage.client().listEventConsumers()).consumers[0]).toMatchObject({ name: "audit/all", place: null });
+    const theirs = stage.clientOf(await stage.token("admin", { where: ["theirs"] }));
+    await expect(theirs.listEventConsumers()).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    const asked = { consumer: "webhook/billing", since };
+    for (const refused of [theirs, stage.client("viewer")])
+      await expect(refused.redeliverEvents(asked)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+  });
+});
