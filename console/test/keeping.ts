@@ -197,6 +197,49 @@ export function calendarsAndAccess(house: House): void {
       await page.getByText("No secrets").waitFor();
     });
 
+    test("makes incoming webhooks, shows what a request would enqueue, and a new secret once", async () => {
+      const { page, context, go } = await house.visit();
+      const dialog = page.getByRole("dialog");
+      const headers = { origin: house.stage.url };
+      const put = await context.request.put(`${house.stage.url}/v1/secrets/hook-secret`, {
+        headers,
+        data: { value: "a first secret", tasks: ["sync-inventory"] },
+      });
+      expect(put.status()).toBe(200);
+      await go("/access?part=hooks");
+      await page.getByText("No hooks").waitFor();
+      await page.getByRole("button", { name: "New hook" }).click();
+      await dialog.getByLabel("Name", { exact: true }).fill("pushes");
+      await dialog.getByLabel("Stored secret").fill("hook-secret");
+      await dialog.getByLabel("Task", { exact: true }).fill("sync-inventory");
+      await dialog.getByLabel("Payload").fill("/after");
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Store it" }).click();
+
+      await page.getByRole("button", { name: "Try…: pushes" }).click();
+      await dialog.getByLabel("Headers").fill("X-GitHub-Delivery: d-1");
+      await dialog.getByLabel("Body").fill('{ "after": "c0ffee" }');
+      await dialog.getByRole("button", { name: "Try…" }).click();
+      await dialog.getByText('"key": "pushes#d-1"').waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+
+      await page.getByRole("button", { name: "New secret…: pushes" }).click();
+      await dialog.getByRole("button", { name: "New secret…" }).click();
+      const secret = (await dialog.locator("[data-secret]").textContent()) ?? "";
+      expect(secret).toMatch(/^[\da-f]{64}$/);
+      await dialog.getByRole("button", { name: "I have it" }).click();
+      expect(await page.content()).not.toContain(secret);
+      await page.getByRole("switch", { name: "Turn pushes on or off" }).press("Space");
+      await expect
+        .poll(async () => (await context.request.get(`${house.stage.url}/v1/hooks/pushes`)).json())
+        .toMatchObject({ enabled: false, payload: "/after" });
+      await page.getByRole("button", { name: "Remove…: pushes" }).click();
+      await dialog.getByRole("button", { name: "Remove…" }).click();
+      await page.getByText("No hooks").waitFor();
+      await context.request.delete(`${house.stage.url}/v1/secrets/hook-secret`, { headers });
+    });
+
     test("says how much a namespace may take, and how much it does", async () => {
       const { page, go } = await house.visit();
       const dialog = page.getByRole("dialog");
