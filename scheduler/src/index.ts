@@ -34,6 +34,7 @@ export type { RunEvent } from "./library/acts/run-events.ts";
 export type { TaskName, TaskRegistry } from "./library/acts/task-registry.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
 export type {
+  AnyEvent,
   ClusterEvent,
   ClusterEventOf,
   ConsumerOptions,
@@ -104,7 +105,7 @@ export type { EventWebhookOptions } from "./settings/event-webhooks.ts";
 export type { PayloadCodec } from "./settings/payload-codec.ts";
 export type { PayloadOptions, PayloadStore } from "./settings/payload-store.ts";
 export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings/settings.ts";
-export type { EventType } from "./store/event-store.ts";
+export type { ChangeEventType, EventType, RunEventType, SlotEventType } from "./store/event-store.ts";
 export type { Store } from "./store/store.ts";
 export type { HttpOptions, HttpSpec, StatusPattern } from "./task/http.ts";
 export { defineTask, type TaskDefinition, type TaskOptions } from "./task/task.ts";

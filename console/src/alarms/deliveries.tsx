@@ -67,7 +67,7 @@ function State({ of: { failing } }: { of: Consumer }) {
   if (failing === null) return <Tag tone="ok">{t("deliveries.fine")}</Tag>;
   return (
     <>
-      <Tag tone="bad">{t("deliveries.fails", { n: failing.attempt })}</Tag> <RunLink run={failing.run} />{" "}
+      <Tag tone="bad">{t("deliveries.fails", { n: failing.attempt })}</Tag> {failing.run !== null && <RunLink run={failing.run} />}{" "}
       <span className="soft">{plain(failing.error)}</span>
     </>
   );

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { ZodObject } from "zod";
 import { touches } from "../access/access.ts";
 import { version } from "../base/version.ts";
-import { eventTypes } from "../store/event-store.ts";
+import { runEventTypes } from "../store/event-store.ts";
 import { optionNames, optionRows } from "../task/options.ts";
 import { partsOf } from "./client.ts";
 import { time, writes } from "./contract/route.ts";
@@ -165,7 +165,7 @@ describe("the contract", () => {
       ["type", "cron", "every", "interval", "rrule", "at", "manual"],
       ["type", "ended", "more", "tasks", "operations", "leadership", "resync"],
       ["type", "line", "end"],
-      ["type", "listening", ...eventTypes],
+      ["type", "listening", ...runEventTypes],
     ]);
   });
 

@@ -1,9 +1,10 @@
 /**
- * The option `webhooks`: receivers of the events of runs, and of the audit log. See docs/tasks/webhooks.md and docs/access/audit-stream.md.
+ * The option `webhooks`: receivers of the events of runs, slots and changes, and of the audit log. See docs/tasks/webhooks.md and docs/access/audit-stream.md.
  */
 import { type AuditAbout, auditAbouts } from "../access/audit.ts";
-import { CarillonError } from "../base/errors.ts";
+import { CarillonError, within } from "../base/errors.ts";
 import { checkNames, meant } from "../base/nearest.ts";
+import { labelsOf } from "../run/enqueue-options.ts";
 import { type EventType, eventTypes } from "../store/event-store.ts";
 import { httpUrl } from "./alarms/channels.ts";
 
@@ -11,25 +12,29 @@ export interface EventWebhookOptions {
   /** The URL to which each event is posted; with `audit` also syslog+tls://HOST:PORT, syslog+tcp:// or syslog+udp://. */
   url: string;
   /**
-   * The receiver gets rows of the audit log instead of the events of runs. True: all rows; a list: those about these kinds of objects, such
+   * The receiver gets rows of the audit log instead of events. True: all rows; a list: those about these kinds of objects, such
    * as ["task", "calendar"] for changes of definitions.
    */
   audit?: boolean | AuditAbout[];
   /** The secret with which requests are signed. */
   secret?: string;
-  /** Only events of these types; default: all. */
+  /** Only events of these types; default: all types of events of runs. */
   types?: EventType[];
-  /** Only events of runs of this task. */
+  /** Only events of this task and its runs. */
   task?: string;
-  /** Only events of runs of the tasks in this namespace. */
+  /** Only events of the tasks, and of the alarm rules, in this namespace. */
   namespace?: string;
+  /** Only events of the tasks in this group, and of the group's limit. */
+  group?: string;
+  /** Only events of runs with all of these labels, and of tasks that give their runs these labels. */
+  labels?: Record<string, string>;
   /** Private and local addresses to which the URL's host may resolve. A host that is itself an address needs no entry. */
   allow?: string[];
 }
 
-const names = ["url", "secret", "types", "task", "namespace", "allow", "audit"];
+const names = ["url", "secret", "types", "task", "namespace", "group", "labels", "allow", "audit"];
 /** The options that a receiver of the audit log cannot have, and those that a syslog server cannot have either. */
-const notOfAudit = ["types", "task", "namespace"];
+const notOfAudit = ["types", "task", "namespace", "group", "labels"];
 const notOfSyslog = ["secret", "allow"];
 
 export const isSyslog = (url: string): boolean => /^syslog\+(?:tls|tcp|udp):\/\//.test(url);
@@ -57,7 +62,7 @@ export function checkEventWebhooks(
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/.test(name)) throw wrong(where, "cannot be called so");
     if (typeof one !== "object" || one === null) throw wrong(where, "must be an object");
     checkNames(where, one, names, where);
-    const { url, secret, types = [], task, namespace, allow = [] } = one;
+    const { url, secret, types = [], task, namespace, group, allow = [] } = one;
     checkAudit(where, one);
     const noUrl = isSyslog(url) ? (isHost(url) ? undefined : "syslog+tls://HOST:PORT") : httpUrl(url);
     if (noUrl !== undefined) throw wrong(`${where}.url`, `must be ${noUrl}`);
@@ -66,9 +71,10 @@ export function checkEventWebhooks(
     const unknown = types.find((type) => !eventTypes.includes(type));
     if (unknown !== undefined)
       throw wrong(`${where}.types`, `has no event ${JSON.stringify(unknown)}${meant(String(unknown), eventTypes)}`);
-    for (const [part, text] of Object.entries({ secret, task, namespace }))
+    for (const [part, text] of Object.entries({ secret, task, namespace, group }))
       if (text !== undefined && (typeof text !== "string" || text === ""))
         throw wrong(`${where}.${part}`, "must be a text");
+    if (one.labels !== undefined) within(where, () => labelsOf(one));
     if (!Array.isArray(allow)) throw wrong(`${where}.allow`, "must be a list");
   }
   return options;

@@ -22,8 +22,8 @@ class Recorded {
       const events = this.runs.slice(first - 1, Math.min(end - 1, first - 1 + limit)).map((task, i): StoredEvent => {
         const xid = String(first + i);
         const at = { ...after, reading: { snapshot, ms: 1, xid, id: xid } };
-        const told = { attempt: 1, atMs: 1, slotMs: null, key: null, result: null, error: null };
-        return { ...told, type: "run.failed", runId: first + i, task, xid, place: at };
+        const nothing = { slotMs: null, key: null, result: null, error: null, group: null, labels: null, told: null };
+        return { ...nothing, attempt: 1, atMs: 1, type: "run.failed", runId: first + i, task, xid, place: at };
       });
       const whole = events.length < limit;
       return { events, whole, place: whole ? { ...place, seen: snapshot } : (events.at(-1) as StoredEvent).place };

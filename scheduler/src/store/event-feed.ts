@@ -3,6 +3,7 @@ import { CarillonError, isStoreAway, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { namespaceOf } from "../base/namespace.ts";
 import {
+  type ChangeContent,
   type EventPlace,
   type EventStore,
   type EventType,
@@ -27,6 +28,9 @@ export interface EventFilter {
   types: readonly EventType[];
   task?: string | undefined;
   namespace?: string | undefined;
+  group?: string | undefined;
+  /** The event's labels must include all of these. */
+  labels?: Readonly<Record<string, string>> | undefined;
   /** A further condition on the name of the event's task. */
   has?: ((task: string) => boolean) | undefined;
 }
@@ -49,11 +53,18 @@ interface Follower {
   wake: () => void;
 }
 
-export const isMatch = ({ types, task, namespace, has }: EventFilter, event: StoredEvent): boolean =>
-  types.includes(event.type) &&
-  (task === undefined || event.task === task) &&
-  (namespace === undefined || namespaceOf(event.task) === namespace) &&
-  (has?.(event.task) ?? true);
+export function isMatch({ types, task, namespace, group, labels, has }: EventFilter, event: StoredEvent): boolean {
+  if (!types.includes(event.type)) return false;
+  // The name of an alarm rule begins with its namespace, as the name of a task does. Calendars and limits are in no namespace.
+  const owned = event.type === "alarm-rule.changed" ? (event.told as ChangeContent).named : event.task;
+  return (
+    (task === undefined || event.task === task) &&
+    (namespace === undefined || (owned !== null && namespaceOf(owned) === namespace)) &&
+    (group === undefined || event.group === group) &&
+    (labels === undefined || Object.entries(labels).every(([label, value]) => event.labels?.[label] === value)) &&
+    (has === undefined || (event.task !== null && has(event.task)))
+  );
+}
 
 export const tasksOf = ({ task }: EventFilter) => (task === undefined ? null : [task]);
 

@@ -2,8 +2,23 @@ import type { Change, SqlClient } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 
+/** Events about the ends of runs, and of attempts that are retried. */
+export const runEventTypes = ["run.succeeded", "run.failed", "run.cancelled", "run.skipped", "run.retried"] as const;
+export type RunEventType = (typeof runEventTypes)[number];
+/** Events about the outcomes of slots. */
+export const slotEventTypes = ["slot.planned", "slot.caught-up", "slot.skipped", "slot.missed"] as const;
+export type SlotEventType = (typeof slotEventTypes)[number];
+/** Events about changes of what users define. */
+export const changeEventTypes = [
+  "task.changed",
+  "schedule.changed",
+  "calendar.changed",
+  "limit.changed",
+  "alarm-rule.changed",
+] as const;
+export type ChangeEventType = (typeof changeEventTypes)[number];
 /** The types in the order of the numbers by which the store records them. */
-export const eventTypes = ["run.succeeded", "run.failed", "run.cancelled", "run.skipped", "run.retried"] as const;
+export const eventTypes = [...runEventTypes, ...slotEventTypes, ...changeEventTypes] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /**
@@ -22,17 +37,49 @@ export interface EventPlace {
   floorMs: number;
 }
 
+/** The content of an event about a slot, or about the slots of a gap. */
+export interface SlotContent {
+  /** The slot, or the first slot of the gap, in epoch ms. */
+  slot: number;
+  /** The last slot of the gap, in epoch ms; absent for a single slot. */
+  until?: number;
+  /** The number of slots in the gap; absent for a single slot, and if the slots were too many to be counted. */
+  slots?: number;
+  why?: string;
+}
+
+/** The content of an event about a change. It names what was changed, and contains no definition. */
+export interface ChangeContent {
+  /** The id of the change's entry in the audit log. */
+  entry: number;
+  act: string;
+  named: string;
+  by: string;
+  why: string;
+  /** The version before the change, or the value of a limit; null: there was none. */
+  before: Json;
+  after: Json;
+}
+
 export interface StoredEvent {
   type: EventType;
+  /** 0 for events about changes, and about slots without a run. */
   runId: number;
-  task: string;
+  /** The task's name; null: the event is about something else. */
+  task: string | null;
+  /** The task's group, or the group whose limit was changed. */
+  group: string | null;
+  /** The run's labels, or for other events the labels that the task gives its runs. */
+  labels: Record<string, string> | null;
   attempt: number;
-  /** When the run or the attempt ended, in epoch ms. */
+  /** When the run or the attempt ended, or when the slot's outcome or the change was recorded, in epoch ms. */
   atMs: number;
   slotMs: number | null;
   key: string | null;
   result: Json;
   error: Json;
+  /** The content of an event about a slot or a change; null for events about runs. */
+  told: SlotContent | ChangeContent | null;
   /** The id of the transaction that recorded the event. */
   xid: string;
   /** The position directly after this event. */
@@ -70,8 +117,10 @@ export interface AuditPlace {
 /** A failed attempt to deliver an event to a named consumer. Later events wait until the event is handled. */
 export interface FailedDelivery {
   type: EventType;
+  /** 0 for an event without a run. */
   runId: number;
-  task: string;
+  /** The task's name; null: the event is about something else. */
+  task: string | null;
   /** Counted from 1. */
   attempt: number;
   error: string;
@@ -89,7 +138,7 @@ export interface ConsumerRecord {
   failing: FailedDelivery | null;
 }
 
-/** Events of runs. The statements that end or retry runs record them, if a process has requested their type. */
+/** Events of the cluster. The statements that make the change record them, if a process has requested their type. */
 export interface EventStore {
   /**
    * Makes the store record events of these types at least until `untilMs`. Can be repeated.

@@ -4,7 +4,7 @@ import {
   cursorOf,
   type EventPlace,
   type EventType,
-  eventTypes,
+  runEventTypes as eventTypes,
   placeOfCursor,
   type StoredEvent,
 } from "../../src/store/event-store.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { eventTypes } from "../../store/event-store.ts";
+import { eventTypes, runEventTypes } from "../../store/event-store.ts";
 import { id, json, maybeTime, name, reason, route, taskName, text, time } from "./route.ts";
 
 const consumer = z
@@ -12,8 +12,8 @@ const consumer = z
     failing: z
       .strictObject({
         type: z.enum(eventTypes),
-        run: id,
-        task: taskName,
+        run: id.nullable().describe("null: the event is about no run."),
+        task: taskName.nullable().describe("null: the event is about no task."),
         attempt: z.int(),
         error: z.string(),
         at: time,
@@ -58,7 +58,11 @@ export const eventRoutes = {
     policy: "viewer",
     summary: "What becomes of runs in the whole cluster, each event at least once, in the order of commits",
     query: z.strictObject({
-      type: z.array(z.enum(eventTypes)).max(eventTypes.length).optional().describe("Only these events. Default: all."),
+      type: z
+        .array(z.enum(runEventTypes))
+        .max(runEventTypes.length)
+        .optional()
+        .describe("Only these events. Default: all."),
       task: taskName.optional().describe("Only of runs of this task."),
       namespace: name(namespaceLength).optional().describe("Only of runs of the tasks in this namespace."),
       after: text(8_000)
@@ -71,7 +75,7 @@ export const eventRoutes = {
         .meta({ id: "Listening" }),
       z
         .strictObject({
-          type: z.enum(eventTypes),
+          type: z.enum(runEventTypes),
           run: id,
           task: taskName,
           attempt: z.int(),

@@ -1,4 +1,5 @@
-import { type HookContent, tasksOf } from "../../access/hooks/hook.ts";
+import type { HookContent } from "../../access/hooks/hook.ts";
+import { tasksOf } from "../../access/hooks/hook-tasks.ts";
 import { type RuleContent, ruleText } from "../../alarms/stored-rules.ts";
 import type { applyWhole } from "../../apply/apply-items.ts";
 import { acting, type PlanStep } from "../../apply/apply-plan.ts";

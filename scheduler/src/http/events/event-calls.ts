@@ -5,9 +5,10 @@ import {
   type ConsumerRecord,
   cursorOf,
   type EventPlace,
-  eventTypes,
   type FailedDelivery,
   placeOfCursor,
+  type RunEventType,
+  runEventTypes,
   type StoredEvent,
 } from "../../store/event-store.ts";
 import type { Some } from "../call.ts";
@@ -20,7 +21,10 @@ export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRo
     listEventConsumers: async () => ({ consumers: (await events.consumers()).map(asConsumer) }),
     redeliverEvents: async ({ consumer, since, reason }, call) =>
       asConsumer(await events.restart(consumer, Date.parse(since), changeOf(call, reason))),
-    async followRunEvents({ type: types = [...eventTypes], task, namespace, after }, { reach, signal, lastEventId }) {
+    async followRunEvents(
+      { type: types = [...runEventTypes], task, namespace, after },
+      { reach, signal, lastEventId },
+    ) {
       if (task !== undefined) reach.check(task);
       const cursor = lastEventId ?? after;
       const filter = { types, task, namespace, has: (name: string) => reach.has(name) };
@@ -37,15 +41,17 @@ const asConsumer = ({ name, placeMs, untilMs, failing }: ConsumerRecord) => ({
   failing: failing && asDelivery(failing),
 });
 
-const asDelivery = ({ runId: run, atMs, againMs, ...rest }: FailedDelivery) => ({
+const asDelivery = ({ runId, atMs, againMs, ...rest }: FailedDelivery) => ({
   ...rest,
-  run,
+  run: runId === 0 ? null : runId,
   at: isoTime(atMs),
   again: isoTime(againMs),
 });
 
 async function* told(from: EventPlace, events: AsyncIterable<StoredEvent>) {
   yield { data: { type: "listening" as const }, id: cursorOf(from) };
-  for await (const { xid: _, place, runId: run, atMs, slotMs, ...event } of events)
-    yield { data: { ...event, run, at: isoTime(atMs), slot: iso(slotMs) }, id: cursorOf(place) };
+  for await (const { place, type, runId: run, task, attempt, atMs, slotMs, key, result, error } of events) {
+    const of = { type: type as RunEventType, run, task: task as string, attempt };
+    yield { data: { ...of, at: isoTime(atMs), slot: iso(slotMs), key, result, error }, id: cursorOf(place) };
+  }
 }

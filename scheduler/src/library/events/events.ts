@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { checkNames, meant } from "../../base/nearest.ts";
 import type { Lock } from "../../cluster/locks.ts";
 import { checkLockName } from "../../cluster/locks.ts";
+import { labelsOf } from "../../run/enqueue-options.ts";
 import { type EventFeed, type EventFilter, feedOf } from "../../store/event-feed.ts";
 import {
   type AuditPlace,
@@ -11,6 +12,8 @@ import {
   type EventType,
   eventTypes,
   placeOfCursor,
+  type RunEventType,
+  runEventTypes,
   type StoredEvent,
 } from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
@@ -19,7 +22,7 @@ import { auditKeptMs, serveAudit, type TakeRows } from "./audit-stream.ts";
 import { consume, consumerKeptMs, serveEvents } from "./consumer.ts";
 import {
   type AnyHandler,
-  type ClusterEvent,
+  type ClusterEventOf,
   type ConsumerOptions,
   type EventListening,
   type EventsOf,
@@ -38,7 +41,7 @@ export interface EventsParts {
   codecs: Codecs;
 }
 
-/** Subscriptions to the events of runs in the whole cluster. */
+/** Subscriptions to the events of the whole cluster. */
 export class Events {
   readonly #parts: EventsParts;
   readonly #closing = new AbortController();
@@ -54,7 +57,7 @@ export class Events {
     last?: unknown,
   ): Promise<EventListening> => {
     const [options, handler] = typeof given === "function" ? [{}, given] : [given, last as AnyHandler];
-    checkNames("a listener to events", options, ["task", "namespace", "after", "signal", "name", "tx"]);
+    checkNames("a listener to events", options, [...filters, "after", "signal", "name", "tx"]);
     const { name, tx = false, ...of } = options as Partial<ConsumerOptions>;
     const filter = filterOf({ ...of, types: typeof types === "string" ? [types] : types });
     if (typeof handler !== "function") throw invalid("on", "a listener to events needs a handler");
@@ -84,14 +87,17 @@ export class Events {
   };
 
   /** Yields the cluster's events, each at least once, until the signal aborts. @throws OPTION_INVALID, CURSOR_GONE, STOPPED, STORE_… */
-  async *each(options: EventsOptions = {}): AsyncGenerator<ClusterEvent> {
-    checkNames("events", options, ["types", "task", "namespace", "after", "signal"]);
+  async *each<Type extends EventType = RunEventType>(
+    options: EventsOptions<Type> = {},
+  ): AsyncGenerator<ClusterEventOf<Type>> {
+    checkNames("events", options, ["types", ...filters, "after", "signal"]);
     const filter = filterOf(options);
     const place = options.after === undefined ? null : placeOfCursor(options.after);
     const { feed } = await this.#feed();
     const from = await feed.open(filter, place);
     const { codecs } = this.#parts;
-    for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event, codecs);
+    for await (const event of feed.follow(filter, from, this.#signal(options.signal)))
+      yield (await eventOf(event, codecs)) as ClusterEventOf<Type>;
   }
 
   /**
@@ -162,14 +168,17 @@ export class Events {
   }
 }
 
-function filterOf({ types = eventTypes, task, namespace }: EventsOptions): EventFilter {
+const filters = ["task", "namespace", "group", "labels"] as const;
+
+function filterOf({ types = runEventTypes, task, namespace, group, labels }: EventsOptions<EventType>): EventFilter {
   for (const type of types)
     if (!eventTypes.includes(type))
       throw invalid("types", `there is no event ${JSON.stringify(type)}${meant(String(type), eventTypes)}`);
   if (types.length === 0) throw invalid("types", "types is empty");
-  for (const [path, text] of Object.entries({ task, namespace }))
+  for (const [path, text] of Object.entries({ task, namespace, group }))
     if (text !== undefined && typeof text !== "string") throw invalid(path, `${path} must be a text`);
-  return { types: [...new Set(types)], task, namespace };
+  const given = labels === undefined ? {} : { labels: labelsOf({ labels }) ?? {} };
+  return { types: [...new Set(types)], task, namespace, group, ...given };
 }
 
 const invalid = (path: string, message: string) => new CarillonError("OPTION_INVALID", message, { path });

@@ -1,32 +1,50 @@
-/** Sends events of runs and rows of the audit log to the receivers in the option `webhooks`, as CloudEvents 1.0. */
+/** Sends events of runs, slots and changes, and rows of the audit log to the receivers in the option `webhooks`, as CloudEvents 1.0. */
 import { isoTime } from "../../api/run-json.ts";
 import { type Clock, limitedTo } from "../../base/clock.ts";
 import { eventPoster, patienceMs } from "../../executors/http/event-poster.ts";
 import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
-import { eventTypes } from "../../store/event-store.ts";
+import { runEventTypes } from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
-import type { ClusterEvent } from "./event.ts";
+import type { AnyEvent } from "./event.ts";
 import type { Events } from "./events.ts";
 
-/** Returns the event's id. An attempt of a run has at most one event of each type, so the id is the same each time the event is sent. */
-const idOf = ({ runId, attempt, type }: ClusterEvent): string => `${runId}-${attempt}-${type}`;
+/**
+ * Returns the event's id, which is the same each time the event is sent. An attempt of a run has at most one event of each type, and so has
+ * an entry of the audit log.
+ */
+function idOf(event: AnyEvent): string {
+  if ("attempt" in event) return `${event.runId}-${event.attempt}-${event.type}`;
+  if ("entry" in event) return `change-${event.entry}-${event.type}`;
+  return `${event.task}-${event.slotMs}-${event.untilMs}-${event.type}`;
+}
 
-export const cloudEvent = (event: ClusterEvent, source: string) => ({
+function dataOf(event: AnyEvent) {
+  if ("attempt" in event)
+    return {
+      run: event.runId,
+      task: event.task,
+      attempt: event.attempt,
+      slot: event.slotMs === null ? null : isoTime(event.slotMs),
+      key: event.key,
+      ...(event.type === "run.succeeded" ? { result: event.result } : { error: event.error }),
+    };
+  if ("entry" in event) {
+    const { named, act, by, why, before, after, entry } = event;
+    return { named, act, by, why, before, after, entry };
+  }
+  const { task, slotMs, untilMs, slots, runId: run, reason } = event;
+  return { task, slot: isoTime(slotMs), until: isoTime(untilMs), slots, run, reason };
+}
+
+export const cloudEvent = (event: AnyEvent, source: string) => ({
   specversion: "1.0",
   id: idOf(event),
   source,
   type: `carillon.${event.type}`,
-  subject: event.task,
+  subject: "entry" in event ? event.named : event.task,
   time: isoTime(event.atMs),
   datacontenttype: "application/json",
-  data: {
-    run: event.runId,
-    task: event.task,
-    attempt: event.attempt,
-    slot: event.slotMs === null ? null : isoTime(event.slotMs),
-    key: event.key,
-    ...(event.type === "run.succeeded" ? { result: event.result } : { error: event.error }),
-  },
+  data: dataOf(event),
 });
 
 /**
@@ -47,9 +65,14 @@ export async function sendEvents(
       await events.sendAudit(`audit/${name}`, receiverOf(webhook, source, clock));
       continue;
     }
-    const { types = eventTypes, task, namespace } = webhook;
+    const { types = runEventTypes, task, namespace, group, labels } = webhook;
     const post = eventPoster(webhook, clock);
-    const of = { ...(task === undefined ? {} : { task }), ...(namespace === undefined ? {} : { namespace }) };
+    const of = {
+      ...(task === undefined ? {} : { task }),
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(group === undefined ? {} : { group }),
+      ...(labels === undefined ? {} : { labels }),
+    };
     await events.on(types, { name: `webhook/${name}`, ...of }, async (event, { signal }) => {
       const content = cloudEvent(event, source);
       await limitedTo(clock, patienceMs, signal, (limited) => post(content.id, content, limited));

@@ -4,6 +4,7 @@ import type { Json } from "../../../base/json.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import type { PauseChange } from "../../../task/task-store.ts";
 import type { Database } from "../database.ts";
+import { recordChangeSql } from "../events/recording.ts";
 import type { TaskRow } from "../tasks/task-rows.ts";
 
 type Entry = Omit<AuditEntry, "entryId">;
@@ -23,7 +24,9 @@ const values = ({ atMs, who, act, about, named, before, after, why }: Entry): un
 
 /** Records a change in the caller's transaction, so that the change and its entry are committed together. */
 export async function audited(client: SqlClient, s: string, entry: Entry): Promise<void> {
-  await client.query(insertSql(s), values(entry));
+  const event = recordChangeSql(s, entry);
+  const sql = event === undefined ? insertSql(s) : `with entry as (${insertSql(s)} returning *) ${event}`;
+  await client.query(sql, values(entry));
 }
 
 /**

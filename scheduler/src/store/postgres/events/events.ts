@@ -1,4 +1,3 @@
-import type { Json } from "../../../base/json.ts";
 import {
   type ConsumerPlace,
   type EventMatch,
@@ -7,10 +6,11 @@ import {
   type EventStore,
   type EventType,
   eventTypes,
+  type StoredEvent,
 } from "../../event-store.ts";
 import type { Database } from "../database.ts";
 import { consumerStore, nothingSeen } from "./consumers.ts";
-import { retriedKind } from "./recording.ts";
+import { limitKind, retriedKind } from "./recording.ts";
 
 /** After the store lost data, a reader goes back this far, in ms, from the time of its place. */
 const backMs = 15 * 60_000;
@@ -19,19 +19,10 @@ const kindsOf = (types: readonly EventType[]) => types.map((type) => eventTypes.
 /** A row of a page of events. If there are no events, one row contains only the state of the store. */
 type Row = { recovery: number; snapshot: string; back: boolean } & (
   | { id: null }
-  | {
+  | ({
       id: string;
-      xid: string;
       kind: number;
-      runId: number;
-      task: string;
-      attempt: number;
-      atMs: number;
-      slotMs: number | null;
-      key: string | null;
-      result: Json;
-      error: Json;
-    }
+    } & Omit<StoredEvent, "type" | "place">)
 );
 
 export function eventStore(database: Database): EventStore {
@@ -163,9 +154,9 @@ async function read(
   const readMs = reading?.ms ?? Math.round(nowMs);
   const events = rows.flatMap((row) => {
     if (row.id === null) return [];
-    const { recovery: _, snapshot: __, back: ___, id, kind, ...told } = row;
+    const { recovery: _, snapshot: __, back: ___, id, kind, ...event } = row;
     const place = { recovery, ms, seen, reading: { snapshot, ms: readMs, xid: row.xid, id }, floorMs };
-    return [{ ...told, type: eventTypes[kind] as EventType, place }];
+    return [{ ...event, type: eventTypes[kind] as EventType, place }];
   });
   const whole = events.length < limit;
   const last = events.at(-1);
@@ -181,7 +172,7 @@ async function read(
  */
 const readSql = (s: string) => {
   const walk = (where: string) => `(
-      select xid, id, ended_ms, run_id, task_id, attempt, kind from ${s}.event
+      select xid, id, ended_ms, run_id, task_id, attempt, kind, told from ${s}.event
       where ${where} and (xid, id) > ($3::xid8, $4::bigint) and pg_visible_in_snapshot(xid, n.snap)
         and kind = any($5::smallint[]) and ended_ms >= $7::bigint
         and ($6::text[] is null or task_id = any(array(select t.id from ${s}.task t where t.name = any($6::text[]))))
@@ -189,7 +180,9 @@ const readSql = (s: string) => {
   return `
   select n.recovery, n.snap::text as snapshot, n.back, e.id::text, e.xid::text, e.kind, e.run_id as "runId", t.name as task, e.attempt,
          e.ended_ms as "atMs", coalesce(h.slot_ms, r.slot_ms) as "slotMs", coalesce(h.key, r.key) as key, h.result,
-         case when e.kind < ${retriedKind} then h.error else a.error end as error
+         case when e.kind < ${retriedKind} then h.error else a.error end as error, e.told,
+         case when e.kind = ${limitKind} then e.told->>'named' else g.name end as "group",
+         coalesce(h.labels, r.labels, t.run_labels) as labels
   from (select recovery, coalesce($2::pg_snapshot, pg_current_snapshot()) as snap,
                pg_snapshot_xmax($1::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot()) as back from ${s}.cluster) n
   left join lateral (
@@ -199,8 +192,9 @@ const readSql = (s: string) => {
       ${walk("xid >= pg_snapshot_xmax($1::pg_snapshot)")}) x
     order by x.xid, x.id limit $8) e on true
   left join ${s}.task t on t.id = e.task_id
+  left join ${s}.worker_group g on g.id = t.group_id
   left join lateral (
-    select slot_ms, key, result, error from ${s}.run_history
+    select slot_ms, key, result, error, labels from ${s}.run_history
     where e.kind < ${retriedKind} and id = e.run_id and ended_ms = e.ended_ms limit 1) h on true
   left join lateral (
     select error from ${s}.attempt

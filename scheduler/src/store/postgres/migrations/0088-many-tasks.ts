@@ -1,7 +1,7 @@
 /**
  * Tasks are created by the million, so each new task is written with as little work as possible.
  *
- * `audit_created` writes the audit rows of new tasks together with their places in the chain (docs/access/audit.md). Without it every row
+ * `audit_created` writes and returns the audit rows of new tasks together with their places in the chain (docs/access/audit.md). Without it every row
  * is written twice, because the trigger at the commit updates it and its five indexes. The function waits for the chain at most 0.05 ms for
  * each row. If another commit still holds the chain, the rows get their places like other rows that were skipped. With `is_last` false, the
  * trigger places them at the commit, because the caller's transaction goes on and would hold the chain.
@@ -50,7 +50,7 @@ begin
 end $f$;
 
 create function ${s}.audit_created(at bigint, author text, reason text, names text[], definitions jsonb[], is_last boolean)
-returns void language plpgsql as $f$
+returns table (entry_id bigint, entry_name text) language plpgsql as $f$
 declare
   chain ${s}.audit_chain;
 begin
@@ -62,16 +62,16 @@ begin
     exit when found;
   end loop;
   if chain.single is null then
-    insert into ${s}.audit (at_ms, who, act, about, named, after, why, hash)
+    return query insert into ${s}.audit as a (at_ms, who, act, about, named, after, why, hash)
     select at, author, 'create', 'task', name, definition, reason, case when is_last then ''::bytea end
-    from unnest(names, definitions) with ordinality as e (name, definition, n) order by n;
+    from unnest(names, definitions) with ordinality as e (name, definition, n) order by n returning a.id, a.named;
     return;
   end if;
   if exists (select from ${s}.audit where seq is null and hash is not null and id > chain.older_until) then
     perform ${s}.chain_rows(chain, true);
     select * into chain from ${s}.audit_chain;
   end if;
-  with entries as materialized (
+  return query with entries as materialized (
     select n, nextval('${s.replaceAll("'", "''")}.audit_id_seq') as id, name, definition
     from unnest(names, definitions) with ordinality as e (name, definition, n)),
   contents as (
@@ -80,9 +80,11 @@ begin
   hashes as materialized (
     select h.* from contents, unnest(${s}.chain_hashes(chain.hash, all_of_them)) with ordinality as h (hash, n)),
   written as (
-    insert into ${s}.audit (id, at_ms, who, act, about, named, after, why, seq, hash) overriding system value
+    insert into ${s}.audit as a (id, at_ms, who, act, about, named, after, why, seq, hash) overriding system value
     select id, at, author, 'create', 'task', name, definition, reason, chain.seq + n, h.hash
-    from entries join hashes h using (n) order by n)
-  update ${s}.audit_chain c set seq = chain.seq + h.n, hash = h.hash from hashes h where h.n = cardinality(names);
+    from entries join hashes h using (n) order by n returning a.id, a.named),
+  chained as (
+    update ${s}.audit_chain c set seq = chain.seq + h.n, hash = h.hash from hashes h where h.n = cardinality(names))
+  select w.id, w.named from written w;
 end $f$;
 `;

@@ -72,6 +72,7 @@ import { hooks } from "./0087-hooks.ts";
 import { manyTasks } from "./0088-many-tasks.ts";
 import { appliedItems } from "./0094-applied-items.ts";
 import { failingConsumers } from "./0095-failing-consumers.ts";
+import { eventContent } from "./0096-event-content.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -156,4 +157,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 88, name: "many-tasks", sql: manyTasks },
   { number: 94, name: "applied-items", sql: appliedItems },
   { number: 95, name: "failing-consumers", sql: failingConsumers },
+  { number: 96, name: "event-content", sql: eventContent },
 ];

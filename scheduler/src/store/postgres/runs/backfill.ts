@@ -8,6 +8,7 @@ import { plannedSchedule } from "../../../schedule/slot-rules.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 import { settleGates } from "../claims/gates.ts";
 import { backfillReason } from "../claims/withdraw.ts";
+import { recordSlotsSql, slotKind } from "../events/recording.ts";
 import { slotOutcome } from "../states.ts";
 import { outcomesOf } from "../tasks/accounted.ts";
 import { ensureLedger } from "../tasks/history.ts";
@@ -190,15 +191,21 @@ async function enterLedger(
        where l.task_id = $1 and l.outcome <> ${slotOutcome.run} and $5 order by l.slot_ms for update of l
      ), turned as (
        update ${s}.slot l set outcome = ${slotOutcome.run}, run_id = null, reason = $3 || coalesce(before.was || l.reason, ''), accepted_ms = $4
-       from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome <> ${slotOutcome.run} returning l.slot_ms
+       from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome <> ${slotOutcome.run} returning l.slot_ms, l.reason
      ), counted as (
        insert into ${s}.tally_delta (task_id, skipped)
        select $1, -count(*) from before where run_id is null having count(*) > 0
      ), entered as (
        insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
        select $1, slot_ms, ${slotOutcome.run}, $3, $4 from given where slot_ms not in (select slot_ms from before)
-       on conflict do nothing returning slot_ms
-     )
+       on conflict do nothing returning slot_ms, reason
+     ), ${recordSlotsSql(s, "recorded", "(select * from turned union all select * from entered) e", {
+       kind: `${slotKind.caughtUp}`,
+       task: "$1::int",
+       slot: "e.slot_ms",
+       why: "e.reason",
+       now: "$4::bigint",
+     })}
      select slot_ms from turned union all select slot_ms from entered`,
     [taskId, slots, `${backfillReason}${operationId}`, now, missed],
   );

@@ -2,7 +2,7 @@ import { notifySql } from "../cluster/signals.ts";
 import { againSql, followAgainSql } from "../enqueue/again.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
-import { recordSql } from "../events/recording.ts";
+import { recordSlotsSql, recordSql, unrunKindSql } from "../events/recording.ts";
 import { runOutcome, runState, slotOutcome } from "../states.ts";
 import { heardSql, hearSql } from "./awaited.ts";
 
@@ -60,5 +60,13 @@ export const endUnclaimedSql = (
   ), told as (
     select count(${notifySql(s, "said")}) from (select 'plans' as said from onward union select 'child ' || parent_id from gone where source = ${child}) x
   ), ${followAgainSql(s)}, ${hearSql(s)},
-  ${recordSql(s, "gone e", "e.outcome", `e.attempt - (e.state = ${runState.claimed})::int`)}
+  ${recordSql(s, "gone e", "e.outcome", `e.attempt - (e.state = ${runState.claimed})::int`)},
+  ${recordSlotsSql(s, "recorded_slots", "(select * from gone where slot_ms is not null) e", {
+    kind: unrunKindSql("e.slot_outcome"),
+    task: "e.task_id",
+    slot: "e.slot_ms",
+    run: "e.id",
+    why: "e.why",
+    now: "e.ended_ms",
+  })}
   select ${answer}, (select * from told) as told, ${againSql}, ${heardSql} from gone`;

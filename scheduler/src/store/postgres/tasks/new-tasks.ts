@@ -8,6 +8,7 @@ import type { TaskRecord } from "../../../task/task-record.ts";
 import { gates } from "../claims/gates.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { numbers } from "../columns.ts";
+import { recordChangesSql, taskKindSql } from "../events/recording.ts";
 import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
@@ -93,9 +94,18 @@ export async function createTasks(
      places as (
        insert into ${s}.gate (task_id) select id from made join given using (name) where gate > 0),
      put_down as (
-       select ${s}.audit_created($8, $9, $10, array_agg(name order by name), array_agg(definition order by name), $17) from made),
+       select entry_id as id, $8::bigint as at_ms, 'create' as act, entry_name as named, $9::text as who, $10::text as why
+       from (select array_agg(name order by name) as names, array_agg(definition order by name) as definitions from made) m,
+         ${s}.audit_created($8, $9, $10, m.names, m.definitions, $17)),
+     recorded as (
+       ${recordChangesSql(s, "put_down e join made m on m.name = e.named", {
+         kind: taskKindSql("$14::text"),
+         task: "m.id",
+         before: "null::int",
+         after: "m.version",
+       })}),
      told as (
-       select ${notifySql(s, "'tasks'")} from put_down where exists (select from made))
+       select ${notifySql(s, "'tasks'")} where exists (select from put_down))
      select id, name, version from made left join told on true`,
     [
       news.map(({ definition }) => definition.name).join("\n"),

@@ -3,6 +3,7 @@ import { compileSchedule, type Schedule } from "../../../schedule/schedule.ts";
 import { placesOf, plannedSchedule, type Ruled, slotsPassed, slotsPutBack } from "../../../schedule/slot-rules.ts";
 import { type MissedRange, missedRanges, nominalRanges } from "../../../slots/plan.ts";
 import type { Database } from "../database.ts";
+import { rangeColumns, recordSlotsSql, slotKind } from "../events/recording.ts";
 import { slotOutcome } from "../states.ts";
 import { followMoved, movedBetween, nothingMoved } from "../zones/moved-times.ts";
 import { accountedAhead, accountedOf, joinClaimed } from "./accounted.ts";
@@ -94,7 +95,14 @@ async function skipPassed(
     `with skipped as (
        insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
        select $1, slot_ms, ${slotOutcome.skipped}, $4, $3 from unnest($2::bigint[]) as i (slot_ms)
-       on conflict do nothing returning 1)
+       on conflict do nothing returning task_id, slot_ms, outcome, reason),
+     ${recordSlotsSql(s, "recorded", "skipped e", {
+       kind: `${slotKind.skipped}`,
+       task: "e.task_id",
+       slot: "e.slot_ms",
+       why: "e.reason",
+       now: "$3::bigint",
+     })}
      insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from skipped having count(*) > 0`,
     [taskId, slotsMs, Math.round(nowMs), passedReason],
   );
@@ -244,7 +252,8 @@ async function writeRanges(
        insert into ${s}.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms)
        select $1, $2, i.from_ms, i.to_ms, i.slots, ${slotOutcome[outcome]}, i.reason, $7
        from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) as i (from_ms, to_ms, slots, reason)
-       returning slots)
+       returning task_id, slots, from_ms, to_ms, outcome, reason),
+     ${recordSlotsSql(s, "recorded", "told e", rangeColumns("$7::bigint"))}
      insert into ${s}.tally_delta (task_id, ${outcome}) select $1, sum(slots) from told where slots is not null having count(*) > 0`,
     [
       row.id,

@@ -6,6 +6,7 @@ import { notifyReadySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { insertRunSql, slotPayload } from "../enqueue/new-run.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
+import { rangeColumns, recordSlotsSql, slotKind } from "../events/recording.ts";
 import { fireArrivals, fireJoins } from "../flow/following.ts";
 import { type Query, queryIn, queryOf } from "../query.ts";
 import { runState, slotOutcome } from "../states.ts";
@@ -45,8 +46,15 @@ const acceptSql = (s: string, { skips, moves }: Extras) => `
     insert into ${s}.slot (task_id, slot_ms, outcome, run_id, reason, term, accepted_ms)
     select i.task_id, i.slot_ms, ${slotOutcome.run}, nextval('${s}.run_id'), i.note, $2, $7
     from unnest($8::int[], $9::bigint[], $16::text[]) as i (task_id, slot_ms, note) join advanced using (task_id)
-    on conflict do nothing returning task_id, slot_ms, run_id
-  ), runs as (
+    on conflict do nothing returning task_id, slot_ms, run_id, reason
+  ), ${recordSlotsSql(s, "recorded", "accepted e", {
+    kind: `case when e.slot_ms < $7 then ${slotKind.caughtUp} else ${slotKind.planned} end`,
+    task: "e.task_id",
+    slot: "e.slot_ms",
+    run: "e.run_id",
+    why: "e.reason",
+    now: "$7",
+  })}, runs as (
     ${insertRunSql(s, {
       id: "a.run_id",
       task_id: "a.task_id",
@@ -69,8 +77,8 @@ const acceptSql = (s: string, { skips, moves }: Extras) => `
     from unnest($11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $17::smallint[])
          as i (task_id, from_ms, to_ms, slots, reason, outcome)
          join advanced v using (task_id)
-    returning task_id, slots, outcome
-  ), counted as (
+    returning task_id, slots, outcome, from_ms, to_ms, reason
+  ), ${recordSlotsSql(s, "recorded_ranges", "ranges e", rangeColumns("$7"))}, counted as (
     insert into ${s}.tally_delta (task_id, missed, skipped)
     select task_id, coalesce(sum(slots) filter (where outcome = ${slotOutcome.missed}), 0), coalesce(sum(slots) filter (where outcome = ${slotOutcome.skipped}), 0)
     from ranges where slots is not null group by task_id
@@ -174,8 +182,14 @@ const skippedSql = (s: string) => `, skipped as (
       insert into ${s}.slot (task_id, slot_ms, outcome, reason, term, accepted_ms)
       select i.task_id, i.slot_ms, ${slotOutcome.skipped}, i.reason, $2, $7
       from unnest($18::int[], $19::bigint[], $20::text[]) as i (task_id, slot_ms, reason) join advanced using (task_id)
-      on conflict do nothing returning task_id
-    ), counted_skips as (
+      on conflict do nothing returning task_id, slot_ms, reason
+    ), ${recordSlotsSql(s, "recorded_skips", "skipped e", {
+      kind: `${slotKind.skipped}`,
+      task: "e.task_id",
+      slot: "e.slot_ms",
+      why: "e.reason",
+      now: "$7",
+    })}, counted_skips as (
       insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from skipped group by task_id
     )`;
 
