@@ -4,12 +4,15 @@ import type { Answer, Given } from "carillon/contract";
 export type Stored = Answer<"listAlarmRules">["stored"][number];
 export type Kind = Stored["kind"];
 type Content = Omit<Given<"createAlarmRule">, "name" | "reason">;
-export type Part = "failures" | "of" | "longer" | "times" | "least" | "by" | "zone" | "after" | "more";
+export type Part =
+  | ("failures" | "of" | "longer" | "shorter" | "times" | "least" | "by" | "zone" | "after")
+  | ("more" | "grows" | "within");
 
 /** The parameters of each kind of alarm rule, in the order of the form's fields. */
 export const partsOf: Record<Kind, readonly Part[]> = {
   failed: ["failures", "of"],
   slow: ["times", "least", "longer"],
+  quick: ["times", "least", "shorter"],
   deadline: ["by", "zone"],
   unfired: ["after"],
   overdue: ["after"],
@@ -17,11 +20,12 @@ export const partsOf: Record<Kind, readonly Part[]> = {
   paused: [],
   ended: [],
   unserved: ["after"],
-  queue: ["more"],
+  queue: ["more", "grows", "within"],
+  changed: [],
 };
 export const kinds = Object.keys(partsOf) as Kind[];
-const needed: Part[] = ["failures", "by", "zone", "more"];
-const numbers: readonly Part[] = ["failures", "of", "times", "more"];
+const needed: Part[] = ["failures", "by", "zone"];
+const numbers: readonly Part[] = ["failures", "of", "times", "more", "grows"];
 
 export interface Draft {
   name: string;
@@ -71,10 +75,11 @@ export function draftOf(rule: Stored | null, zone: string): Draft {
 
 const intervalOf = ({ from, to }: { from: string; to: string }): string => `${from}/${to}`;
 
-/** True if a required field is empty, or if a pair of fields (quiet hours, escalation) is only half filled in. */
+/** True if a required field is empty, if neither bound of a queue is given, or if a pair of fields (quiet hours, escalation) is only half filled in. */
 export const isIncomplete = (draft: Draft): boolean =>
   draft.name.trim() === "" ||
   partsOf[draft.kind].some((part) => needed.includes(part) && !draft.parts[part]) ||
+  (draft.kind === "queue" && !draft.parts.more && !draft.parts.grows) ||
   (draft.quietFrom === "") !== (draft.quietTo === "") ||
   draft.maintenance.some((interval) => interval.split("/").length !== 2) ||
   (draft.escalateAfter === "") !== (draft.escalateChannels.length === 0);

@@ -144,12 +144,21 @@ function Row({
 }
 
 function findsText(rule: Stored, { t }: Pick<Words, "t">): string {
-  const { kind, failures = 1, of = failures, longer, times = 3, by = "", zone = "", after = "1m", more = 0 } = rule;
+  const { kind, failures = 1, of = failures, longer, shorter, times = 3, by = "", zone = "", after = "1m" } = rule;
+  const { more, grows, within = "10m" } = rule;
   if (kind === "slow" && longer !== undefined) {
     const text = t("rules.slow.longer.finds", { longer: String(longer) });
     return rule.times === undefined ? text : `${text} ${t("rules.slow.finds", { times })}`;
   }
-  return t(`rules.${kind}.finds`, { failures, of, times, by, zone, after: String(after), more });
+  if (kind === "quick" && shorter !== undefined) {
+    const text = t("rules.quick.shorter.finds", { shorter: String(shorter) });
+    return rule.times === undefined ? text : `${text} ${t("rules.quick.finds", { times })}`;
+  }
+  if (kind === "queue" && grows !== undefined) {
+    const text = t("rules.queue.grows.finds", { grows, within: String(within) });
+    return more === undefined ? text : `${text} ${t("rules.queue.finds", { more })}`;
+  }
+  return t(`rules.${kind}.finds`, { failures, of, times, by, zone, after: String(after), more: more ?? 0 });
 }
 
 function scopeText({ scope = {} }: Stored, { t }: Pick<Words, "t">): string {

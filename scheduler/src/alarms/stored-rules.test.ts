@@ -23,6 +23,10 @@ test.each([
   ["days[1]", { ...deadline, days: [0, 7] }, /from 0 to 6/],
   ["days", { ...deadline, days: [] }, /a list of 1/],
   ["times", { kind: "slow", times: 1 }, /above 1/],
+  ["longer", { kind: "quick", longer: "5s" }, /has no "longer"/],
+  ["more", { kind: "queue" }, /needs more or grows/],
+  ["grows", { kind: "queue", more: 1, within: "5m" }, /within needs grows/],
+  ["grows", { kind: "queue", grows: 0 }, /from 1 to 1000000/],
   ["scope.taks", { kind: "ended", scope: { taks: ["a"] } }, /did you mean "tasks"\?/],
   ["scope.tasks[0]", { kind: "ended", scope: { tasks: [7] } }, /a text/],
   ["scope.tasks[0]", { kind: "ended", scope: { tasks: [""] } }, /not be empty/],
@@ -74,7 +78,15 @@ test.each<[RuleContent, string]>([
   ],
   [deadline, "not done by 06:00 Asia/Shanghai"],
   [{ kind: "overdue", after: "5m" }, "due runs wait for a worker for 5m"],
+  [{ kind: "quick" }, "a run takes less than the usual divided by 3"],
+  [{ kind: "quick", shorter: "5s" }, "a run takes less than 5s"],
   [{ kind: "queue", more: 100 }, "more than 100 due runs of a task wait"],
+  [{ kind: "queue", grows: 100 }, "within 10m, more than 100 due runs of a task have come to wait"],
+  [
+    { kind: "queue", more: 9, grows: 7, within: "5m" },
+    "more than 9 due runs of a task wait, or within 5m, more than 7 due runs of a task have come to wait",
+  ],
+  [{ kind: "changed" }, "its definition was changed"],
 ])("%j in words: %s", (content, text) => {
   expect(checkRule(content)).toBe(content);
   expect(ruleText(content)).toBe(text);

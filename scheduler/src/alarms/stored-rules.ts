@@ -13,6 +13,7 @@ import { alarmRules } from "./alarms.ts";
 export const ruleKinds = [
   "failed",
   "slow",
+  "quick",
   "deadline",
   "unfired",
   "overdue",
@@ -21,6 +22,7 @@ export const ruleKinds = [
   "ended",
   "unserved",
   "queue",
+  "changed",
 ] as const;
 export type RuleKind = (typeof ruleKinds)[number];
 
@@ -33,11 +35,16 @@ interface Thresholds {
   /** The alarm is raised when a run takes longer than this. */
   longer?: Duration;
   /**
-   * The alarm is raised when a run takes longer than `times` the 90th percentile of the task's last successful runs. Default 3; no such
-   * check by default if `longer` is given.
+   * The alarm is raised when a run takes longer than `times` the 90th percentile of the task's last successful runs or, of kind quick, less
+   * than the 10th percentile divided by `times`. Default 3; no such check by default if `longer` or `shorter` is given.
    */
   times?: number;
-  /** Runs shorter than this never count as too long by `times`. Default 1 min. */
+  /** The alarm is raised when a run succeeds in less than this. */
+  shorter?: Duration;
+  /**
+   * Runs shorter than this never count as too long by `times`; default 1 min. A rule of kind quick does not check tasks by `times` whose
+   * runs usually take less than this; default 1 s.
+   */
   least?: Duration;
   /** The time of day of the deadline, such as "06:00". */
   by?: string;
@@ -52,6 +59,10 @@ interface Thresholds {
   after?: Duration;
   /** The alarm is raised when more than this number of due runs of one task wait. */
   more?: number;
+  /** The alarm is raised when this number of due runs more of one task wait than `within` ago. */
+  grows?: number;
+  /** The time over which `grows` is measured. Default 10 min. */
+  within?: Duration;
 }
 
 export interface RuleScope {
@@ -109,6 +120,7 @@ export interface StoredRule {
 const kindParts: Record<RuleKind, readonly (keyof Thresholds)[]> = {
   failed: ["failures", "of"],
   slow: ["longer", "times", "least"],
+  quick: ["shorter", "times", "least"],
   deadline: ["by", "zone", "days", "forecast"],
   unfired: ["after"],
   overdue: ["after"],
@@ -116,12 +128,12 @@ const kindParts: Record<RuleKind, readonly (keyof Thresholds)[]> = {
   paused: [],
   ended: [],
   unserved: ["after"],
-  queue: ["more"],
+  queue: ["more", "grows", "within"],
+  changed: [],
 };
 const needed: Partial<Record<RuleKind, readonly (keyof Thresholds)[]>> = {
   failed: ["failures"],
   deadline: ["by", "zone"],
-  queue: ["more"],
 };
 const commonParts = [
   "kind",
@@ -135,6 +147,8 @@ const commonParts = [
 ] as const;
 
 const mostListed = 100;
+/** The largest number of waiting runs of a task that is counted. */
+export const longestQueue = 1_000_000;
 const nameShape = /^[\p{L}\p{N}][\p{L}\p{N}._:@/-]*$/u;
 const timeOfDay = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 
@@ -161,6 +175,9 @@ export function checkRule(given: RuleContent): RuleContent {
   const { failures, of = failures, quiet, maintenance = [] } = given;
   if (failures !== undefined && of !== undefined && of < failures)
     throw wrong("of", `of must be at least ${failures}, the number of failures`);
+  if (kind === "queue" && given.more === undefined && given.grows === undefined)
+    throw wrong("more", "a rule of kind queue needs more or grows");
+  if (given.within !== undefined && given.grows === undefined) throw wrong("grows", "within needs grows");
   if (quiet && quiet.from === quiet.to) throw wrong("quiet.to", "quiet hours must end at another time than they begin");
   for (const [at, { from, to }] of maintenance.entries())
     if (Date.parse(from) >= Date.parse(to))
@@ -238,13 +255,16 @@ const checks: Record<keyof RuleContent, Check> = {
   times: (value, path) => {
     if (typeof value !== "number" || !(value > 1 && value <= 1_000)) throw wrong(path, `${path} must be above 1`);
   },
+  shorter: span,
   least: span,
   by: clock,
   zone,
   days: listed(whole(0, 6), 1),
   forecast: flag,
   after: span,
-  more: whole(0, 1_000_000),
+  more: whole(0, longestQueue),
+  grows: whole(1, longestQueue),
+  within: span,
   scope: object({
     tasks: listed(named, 1),
     groups: listed(named, 1),
@@ -267,26 +287,33 @@ const wrong = (path: string, what: string, known: readonly string[] = []) =>
 
 /** Returns the thresholds that are numbers or durations (in ms), with defaults filled in. */
 export const thresholdsOf = ({
+  kind,
   failures = 1,
   of = failures,
   longer,
+  shorter,
   times,
-  least = "1m",
+  least = kind === "quick" ? "1s" : "1m",
   after = "1m",
-  more = 0,
+  more,
+  grows,
+  within: over = "10m",
 }: RuleContent) => ({
   failures,
   of,
   longerMs: longer === undefined ? null : parseDuration(longer),
-  times: times ?? (longer === undefined ? 3 : null),
+  shorterMs: shorter === undefined ? null : parseDuration(shorter),
+  times: times ?? (longer === undefined && shorter === undefined ? 3 : null),
   leastMs: parseDuration(least),
   afterMs: parseDuration(after),
-  more,
+  more: more ?? null,
+  grows: grows ?? null,
+  withinMs: parseDuration(over),
 });
 
 /** Returns a description of what a rule finds. */
 export function ruleText(content: RuleContent): string {
-  const { failures, of, longerMs, times, afterMs, more } = thresholdsOf(content);
+  const { failures, of, longerMs, shorterMs, times, afterMs, more, grows, withinMs } = thresholdsOf(content);
   const lasting = formatDuration(afterMs);
   switch (content.kind) {
     case "failed":
@@ -295,6 +322,11 @@ export function ruleText(content: RuleContent): string {
       return [
         ...(longerMs === null ? [] : [`a run takes longer than ${formatDuration(longerMs)}`]),
         ...(times === null ? [] : [`a run takes longer than ${times} times the usual`]),
+      ].join(", or ");
+    case "quick":
+      return [
+        ...(shorterMs === null ? [] : [`a run takes less than ${formatDuration(shorterMs)}`]),
+        ...(times === null ? [] : [`a run takes less than the usual divided by ${times}`]),
       ].join(", or ");
     case "deadline":
       return `not done by ${content.by} ${content.zone}`;
@@ -311,7 +343,14 @@ export function ruleText(content: RuleContent): string {
     case "unserved":
       return `no worker takes its runs for ${lasting}`;
     case "queue":
-      return `more than ${more} due runs of a task wait`;
+      return [
+        ...(more === null ? [] : [`more than ${more} due runs of a task wait`]),
+        ...(grows === null
+          ? []
+          : [`within ${formatDuration(withinMs)}, more than ${grows} due runs of a task have come to wait`]),
+      ].join(", or ");
+    case "changed":
+      return "its definition was changed";
     default:
       // Reached only for a kind that a newer version has stored.
       return content.kind satisfies never;

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { AlarmStore } from "../../src/alarms/alarm-store.ts";
 import type { RuleContent } from "../../src/alarms/stored-rules.ts";
 import { every } from "../../src/schedule/schedule.ts";
+import { defineTask } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
+import { Rules, summaryMs } from "../support/alarm-rules-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
+import { change, settlement } from "../support/store-stage.ts";
 
-const summaryMs = 60_000;
 const minute = 60_000;
 
 interface Case {
@@ -21,72 +21,6 @@ interface Case {
   end: (stage: Rules, bad: TaskRecord, atMs: number) => Promise<unknown>;
   text: RegExp;
   options?: { bad?: object; fine?: object };
-}
-
-/** A store with a session that leads, and helpers that bring tasks into states that rules detect. */
-class Rules {
-  stage!: Stage;
-  sessionId!: number;
-
-  async open(server: Parameters<typeof openStage>[0]): Promise<void> {
-    this.stage = await openStage(server, { hour: 12 });
-    this.sessionId = await this.stage.session();
-    await this.stage.lead(this.sessionId);
-  }
-
-  get alarms(): AlarmStore {
-    return this.stage.store.alarms;
-  }
-
-  get t(): number {
-    return this.stage.nowMs;
-  }
-
-  look = (atMs: number) => this.alarms.follow(summaryMs, atMs);
-
-  open_ = async () => (await this.alarms.open()).map(({ rule, subject }) => `${rule} ${subject}`);
-
-  sent = async (rule: string) => {
-    const rows = await this.stage.rows<{ channel: string; kind: string }>(
-      "select channel, kind from $s.alarm_outbox where rule = $1 order by id",
-      [rule],
-    );
-    return rows.map(({ channel, kind }) => `${channel} ${kind}`);
-  };
-
-  create = (name: string, content: RuleContent) => this.alarms.createRule(name, content, change(this.t));
-
-  async ended(task: TaskRecord, outcome: "failed" | "succeeded", atMs: number, tookMs = 0): Promise<void> {
-    await this.stage.enqueue(task, { dueMs: atMs });
-    const [run] = await this.stage.claim(this.sessionId, [task], atMs);
-    if (!run) throw new Error("no run was claimed");
-    const error = outcome === "failed" ? '{"message":"no route to bank"}' : null;
-    const ended = settlement(run, { kind: "ended", outcome, result: null, error }, atMs);
-    await this.stage.store.claims.settle(this.sessionId, [{ ...ended, startedMs: atMs - tookMs }], atMs);
-  }
-
-  /** Creates a run of the task and claims it. @param startedMs when the run started; null: it has not started */
-  async claimed(task: TaskRecord, startedMs: number | null, atMs = this.t): Promise<void> {
-    await this.stage.enqueue(task, { dueMs: atMs });
-    const [run] = await this.stage.claim(this.sessionId, [task], atMs);
-    await this.stage.rows("update $s.run set started_ms = $2 where id = $1", [run?.runId, startedMs]);
-  }
-
-  /** Removes all rules, all runs that have not ended, and all tasks. */
-  async clean(): Promise<void> {
-    for (const { name } of await this.alarms.rules()) await this.alarms.removeRule(name, change(this.t), null);
-    await this.stage.rows("delete from $s.run");
-    for (const { name } of await this.stage.rows<{ name: string }>("select name from $s.task where deleted_ms is null"))
-      await this.stage.store.tasks.remove(name, change(this.t));
-  }
-
-  gone = (task: TaskRecord) => this.stage.rows("delete from $s.run where task_id = $1", [task.taskId]);
-
-  /** Registers a live worker of the group. */
-  serves = (group: string) => {
-    const worker = { node: `worker-${group}`, role: "worker", host: "here", pid: 1, version: "0" } as const;
-    return this.stage.store.sessions.open({ ...worker, timeoutMs: 6_000, groups: [group], capacity: 1 }, this.t);
-  };
 }
 
 const cases: Case[] = [
@@ -248,6 +182,68 @@ const cases: Case[] = [
     },
     end: (rules, bad) => rules.gone(bad),
     text: /^more than 2 due runs wait$/,
+  },
+  {
+    title: "queue, by its growth",
+    content: { kind: "queue", grows: 2, within: "10m" },
+    async begin(rules, { bad, fine }) {
+      const more = async (task: TaskRecord, count: number) => {
+        for (let n = 0; n < count; n++) await rules.stage.enqueue(task, { dueMs: rules.t });
+      };
+      await more(bad, 1);
+      await more(fine, 2);
+      await rules.look(rules.t + minute);
+      await rules.look(rules.t + 10 * minute);
+      // The next count is compared with the first one with these runs, ten minutes before it.
+      await more(bad, 3);
+      await more(fine, 2);
+      await rules.look(rules.t + 11 * minute - 1);
+      expect(await rules.open_()).toEqual([]);
+      return rules.t + 11 * minute;
+    },
+    end: (rules, bad) => rules.gone(bad),
+    text: /^4 due runs wait, 3 more than 10m ago$/,
+  },
+  {
+    title: "quick, by the task's own usual",
+    content: { kind: "quick", times: 3 },
+    async begin(rules, { bad, fine }) {
+      for (const task of [bad, fine])
+        for (let n = 6; n > 0; n--) await rules.ended(task, "succeeded", rules.t - n * 100_000, 30_000);
+      await rules.ended(bad, "succeeded", rules.t, 9_900);
+      await rules.ended(fine, "succeeded", rules.t, 10_100);
+      return rules.t;
+    },
+    end: (rules, bad, atMs) => rules.ended(bad, "succeeded", atMs + summaryMs, 30_000),
+    text: /^a run took only 10s; 90 % of its runs take at least 30s$/,
+  },
+  {
+    title: "quick, by a span",
+    content: { kind: "quick", shorter: "5s" },
+    async begin(rules, { bad, fine }) {
+      // The quick run is not the last one, but it has just ended.
+      await rules.ended(bad, "succeeded", rules.t - 1_000, 4_999);
+      for (const task of [bad, fine]) await rules.ended(task, "succeeded", rules.t, 5_000);
+      return rules.t;
+    },
+    end: (rules, bad, atMs) => rules.ended(bad, "succeeded", atMs + summaryMs, 5_000),
+    text: /^a run took only 5s$/,
+  },
+  {
+    title: "changed",
+    content: { kind: "changed" },
+    async begin(rules, { bad }) {
+      await rules.look(rules.t + 1);
+      expect(await rules.open_()).toEqual([]);
+      await rules.stage.store.tasks.save(
+        defineTask(bad.definition.name, { description: "another", group: "changed" }),
+        null,
+        { author: "ann", reason: "why not", nowMs: rules.t + 2 },
+      );
+      return rules.t + 3;
+    },
+    end: async () => undefined,
+    text: /^version 2 by ann: why not$/,
   },
 ];
 const zoned = { timeZone: "Europe/Berlin", timeZoneName: "shortOffset", hour: "numeric" } as const;

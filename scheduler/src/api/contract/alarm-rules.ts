@@ -16,14 +16,26 @@ export const ruleFields = {
   failures: z.int().optional().describe("Of kind failed: this number of the last `of` runs failed."),
   of: z.int().optional().describe("Default: `failures`."),
   longer: duration.optional().describe("Of kind slow: a run takes longer than this."),
-  times: z.number().optional().describe("Of kind slow: longer than so many times the task's own usual. Default 3."),
-  least: duration.optional().describe("Of kind slow: shorter runs are not too long by `times`. Default 1m."),
+  shorter: duration.optional().describe("Of kind quick: a run takes less than this."),
+  times: z
+    .number()
+    .optional()
+    .describe(
+      "Longer than the task's own usual by this factor; of kind quick shorter than the usual by it. Default 3.",
+    ),
+  least: duration
+    .optional()
+    .describe(
+      "Shorter runs are not too long by `times`, default 1m; of kind quick: nor too short if this is usual, 1s.",
+    ),
   by: clock.optional().describe('Of kind deadline: the time of day, such as "06:00".'),
   zone: zone.optional(),
   days: z.array(z.int()).max(7).optional().describe("The days with a deadline; 0 is Sunday. Default: each."),
   forecast: z.boolean().optional().describe("Alarm before the deadline if the usual duration says that it is missed."),
   after: duration.optional().describe("How long it lasts before it is an alarm. Default 1m."),
   more: z.int().optional().describe("Of kind queue: more due runs of a task than this wait."),
+  grows: z.int().optional().describe("Of kind queue: more due runs of a task than this have come to wait."),
+  within: duration.optional().describe("Of kind queue: the time over which `grows` is measured. Default 10m."),
   scope: z
     .strictObject({
       tasks: z.array(taskName).max(100).optional().describe("Names; * stands for any text. Default: every task."),

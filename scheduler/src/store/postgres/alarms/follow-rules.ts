@@ -78,13 +78,16 @@ const unreadable = ({ name, content }: Rule, { summaryMs }: Looking): Watched =>
   lastsMs: summaryMs,
 });
 
+/** The kinds that find events, each of which counts; the others find conditions. */
+const events: readonly RuleKind[] = ["unfired", "changed"];
+
 const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watched => {
   const { channels = [], escalate } = content;
   return {
     rule: name,
     words: `${name}: ${ruleText(content)}`,
     channels,
-    isCondition: content.kind !== "unfired",
+    isCondition: !events.includes(content.kind),
     lastsMs: summaryMs,
     isQuiet: isHeldBack(content, now),
     ...(escalate && { escalate: { afterMs: parseDuration(escalate.after), channels: escalate.channels } }),

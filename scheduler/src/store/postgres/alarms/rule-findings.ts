@@ -1,33 +1,20 @@
-import type { Finding } from "../../../alarms/alarms.ts";
-import {
-  type Deadline,
-  deadlinesAround,
-  type RuleKind,
-  type StoredRule,
-  thresholdsOf,
-} from "../../../alarms/stored-rules.ts";
+import { type Deadline, deadlinesAround, type RuleKind, thresholdsOf } from "../../../alarms/stored-rules.ts";
 import { formatDuration } from "../../../base/duration.ts";
 import { runOutcome, runState, takesRuns } from "../states.ts";
 import { most } from "./alarm-findings.ts";
-import type { Found, Looking } from "./watched.ts";
-
-interface Finder extends Looking {
-  rule: Pick<StoredRule, "name" | "content">;
-  /** SQL condition: a task `t` is in the rule's scope. */
-  scope: string;
-  /** The values of `scope`, $1 to $4. */
-  values: readonly unknown[];
-  /** New findings, read from the tasks' counters of failed runs and missed slots. */
-  news: readonly Finding[];
-}
-
-type Find = (finder: Finder) => Promise<Found[]>;
+import { queue } from "./rule-queue.ts";
+import type { Find, Found } from "./watched.ts";
 
 /** Runs that ended longer ago than this, in ms, are ignored. The bound also limits how many partitions of the history are read. */
 const lookedBackMs = 30 * 86_400_000;
 /** A task's usual duration is measured over its last `usualOf` successful runs, and is unknown with fewer than `usualLeast`. */
 const usualOf = 50;
 const usualLeast = 5;
+/** Runs that ended within this time, in ms, count as the last ones. It is longer than the time between two evaluations. */
+const justNowMs = 5_000;
+/** A changed definition is found within this time, in ms, of the change: longer than a cluster is usually without a leader. */
+const changedBackMs = 3_600_000;
+const longestText = 300;
 
 /** SQL condition: the task `t` stores no rows of its successful runs. */
 const keepsNoneSql = "t.definition->>'history' = 'failures'";
@@ -106,6 +93,33 @@ const slow: Find = async ({ client, s, now, rule, scope, values }) => {
       },
     ];
   });
+};
+
+/**
+ * Finds tasks with a run that succeeded too quickly: the last one, or one of the last ten that ended just now. The task's usual is what 90 %
+ * of the runs before them took at least.
+ */
+const quick: Find = async ({ client, s, now, rule, scope, values }) => {
+  const { shorterMs, times, leastMs } = thresholdsOf(rule.content);
+  const { rows } = await client.query(
+    `select t.name as subject, q.run::float8 as run, q.took::float8 as took, q.usual
+     from ${s}.task t cross join lateral (
+       select (array_agg(id order by took, id) filter (where fresh))[1] as run, min(took) filter (where fresh) as took,
+              case when count(*) filter (where not fresh) >= ${usualLeast}
+                then percentile_cont(0.1) within group (order by took) filter (where not fresh) end::float8 as usual
+       from (select id, took, n = 1 or n <= 10 and ended_ms > $5::bigint - ${justNowMs} as fresh
+             from (select id, ended_ms, ended_ms - started_ms as took, row_number() over (order by ended_ms desc, id desc) as n
+                   from ${s}.run_history where task_id = t.id and outcome = ${runOutcome.succeeded} and started_ms is not null and ended_ms > $6
+                   order by ended_ms desc, id desc limit ${usualOf}) l) h) q
+     where ${scope} and (q.took < $7::float8 or q.usual >= $8::float8 and q.took * $9::float8 < q.usual) order by t.name limit ${most}`,
+    [...values, now, now - lookedBackMs, shorterMs, leastMs, times],
+  );
+  return rows.map(({ subject, run, took, usual }) => ({
+    subject: String(subject),
+    count: 1,
+    text: `a run took only ${spanText(Number(took))}${usual === null ? "" : `; 90 % of its runs take at least ${spanText(Number(usual))}`}`,
+    runId: Number(run),
+  }));
 };
 
 interface DeadlineRow {
@@ -192,21 +206,27 @@ const unserved: Find = async ({ client, s, now, rule, scope, values }) => {
   }));
 };
 
-/** Finds tasks with more due runs than the threshold. Counts only up to the threshold, by the index of a task's runs. */
-const queue: Find = async ({ client, s, now, rule, scope, values }) => {
-  const { more } = thresholdsOf(rule.content);
+/**
+ * Finds tasks with a new version of their definition. Only versions after the last one that the rule has found count, and none from before
+ * the rule's own last change. The first version of a task is no change.
+ */
+const changed: Find = async ({ client, s, now, rule, scope, values }) => {
   const { rows } = await client.query(
-    `select t.name as subject from ${s}.task t cross join lateral (
-       select count(*) as waiting from (
-         select from ${s}.run r where r.task_id = t.id and r.due_ms <= $5 and r.state in (${runState.held}, ${runState.ready})
-         limit $6::int + 1) w) q
-     where ${scope} and q.waiting > $6 order by t.name limit ${most}`,
-    [...values, now, more],
+    `select t.name as subject, count(*)::int as versions,
+       (array_agg(format('version %s by %s', v.version, v.author) || case when v.reason = '' then '' else ': ' || v.reason end
+                  order by v.version desc))[1] as text
+     from ${s}.task t join ${s}.task_version v on v.task_id = t.id
+     where ${scope} and t.changed_ms > $5
+       and v.changed_ms > greatest((select changed_ms from ${s}.alarm_rule where name = $6),
+                                   (select last_ms from ${s}.alarm where rule = $6 and subject = t.name))
+       and exists (select from ${s}.task_version w where w.task_id = t.id and w.version < v.version)
+     group by t.name order by t.name limit ${most}`,
+    [...values, now - changedBackMs, rule.name],
   );
-  return rows.map(({ subject }) => ({
+  return rows.map(({ subject, versions, text }) => ({
     subject: String(subject),
-    count: 1,
-    text: `more than ${more} due runs wait`,
+    count: Number(versions),
+    text: String(text).slice(0, longestText),
     runId: null,
   }));
 };
@@ -215,8 +235,10 @@ const queue: Find = async ({ client, s, now, rule, scope, values }) => {
 export const finders: Record<Exclude<RuleKind, "overdue" | "stuck" | "unfired" | "paused">, Find> = {
   failed,
   slow,
+  quick,
   deadline,
   ended,
   unserved,
   queue,
+  changed,
 };

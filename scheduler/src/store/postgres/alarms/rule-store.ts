@@ -103,6 +103,8 @@ export function ruleStore(database: Database): Rules {
         );
         // The stored rule already has this content.
         if (rows.length === 0) return markItem(client, s, { kind: "alarm", stored: before, isNew: false }, change);
+        // The former counts of queues may be of other tasks.
+        await client.query(`delete from ${s}.alarm_queue where rule = $1`, [name]);
         if (content.enabled === false) await end(client, s, name, change.nowMs);
         await put(client, change, { act: "edit", named: name, before: before.content, after: content });
         return markItem(client, s, { kind: "alarm", stored: rows[0] as unknown as StoredRule, isNew: false }, change);
@@ -123,7 +125,8 @@ export function ruleStore(database: Database): Rules {
 
 /** Ends the open alarms of a rule that is off or removed, without a message. */
 async function end(client: SqlClient, s: string, name: string, nowMs: number): Promise<void> {
-  await client.query(`delete from ${s}.alarm_incident where rule = $1`, [name]);
+  for (const table of ["alarm_incident", "alarm_queue"])
+    await client.query(`delete from ${s}.${table} where rule = $1`, [name]);
   await client.query(`update ${s}.alarm set cleared_ms = $2 where rule = $1 and cleared_ms is null`, [
     name,
     Math.round(nowMs),

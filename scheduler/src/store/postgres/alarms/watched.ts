@@ -1,4 +1,5 @@
 import type { Finding } from "../../../alarms/alarms.ts";
+import type { StoredRule } from "../../../alarms/stored-rules.ts";
 import type { SqlClient } from "../../../base/change.ts";
 
 /** The transaction and the time of one evaluation of the alarm rules. */
@@ -28,6 +29,19 @@ export interface Watched {
 
 /** A rule's finding about one task. */
 export type Found = Omit<Finding, "rule">;
+
+/** The evaluation of one stored rule. */
+export interface Finder extends Looking {
+  rule: Pick<StoredRule, "name" | "content">;
+  /** SQL condition: a task `t` is in the rule's scope. */
+  scope: string;
+  /** The values of `scope`, $1 to $4. */
+  values: readonly unknown[];
+  /** New findings, read from the tasks' counters of failed runs and missed slots. */
+  news: readonly Finding[];
+}
+
+export type Find = (finder: Finder) => Promise<Found[]>;
 
 /** The name of the lock that lets only one process evaluate alarm rules at a time, and prevents changes of rules meanwhile. */
 export const lookLock = (s: string) => `${s} alarms`;
