@@ -27,7 +27,7 @@ export class Arena {
     this.books = module.books(order, async <Row>(text: string) => (await client.query(text)).rows as Row[]);
   }
 
-  static async open(given: Pick<Order, "who" | "profile" | "history" | "durability">): Promise<Arena> {
+  static async open(given: Pick<Order, "who" | "profile" | "history" | "durability" | "alarms">): Promise<Arena> {
     const server = variable("CARILLON_BENCH_POSTGRES_URL");
     const redis = process.env.CARILLON_BENCH_REDIS_URL ?? "";
     if (given.who === "bullmq") await tellRedis(redis, "FLUSHALL");

@@ -14,6 +14,8 @@ export interface Order {
   history?: "failures";
   /** "relaxed": what is added is acknowledged before it is on disk, if the contender has this option. Default: the contender's own default. */
   durability?: "relaxed";
+  /** True: the processes send alarms, so that the alarm rules of the settings are evaluated. Default: no alarms; of Carillon only. */
+  alarms?: boolean;
 }
 
 export interface Added {
