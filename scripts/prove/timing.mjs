@@ -1,8 +1,8 @@
 /**
- * `npm run prove -- timing [FILE…]`: measures times, which the tests do not check. It measures how late runs start after a
- * SIGKILL, after the death of a leader while no node can be elected, beside 10,000 connections, beside a worker without a free
- * slot, and in the demo; how long a sign-in takes during a flood; and how long stops take while steps hang. Starts after a kill
- * are compared with starts before it. It prints each figure with its control and its bound, and fails if a figure exceeds its
+ * `npm run prove -- timing [FILE…]`: measures times, which the tests do not check. It measures how late runs start after a SIGKILL,
+ * after the death of a leader while no node can be elected, beside 10,000 connections, beside a worker without a free slot, and in the
+ * demo; how long a sign-in takes during a flood; how long stops take while steps hang; and how soon a missed slot is told. Starts after
+ * a kill are compared with starts before it. It prints each figure with its control and its bound, and fails if a figure exceeds its
  * bound. It needs an idle machine and is not part of `npm test`. FILE: one of the files in scheduler/test/timing.
  */
 import { compile } from "../build.mjs";
