@@ -8,7 +8,7 @@ import { slotOutcome } from "../../src/store/postgres/states.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 /**
  * Two processes use one store. A test makes the store go back in time: it deletes rows, and records a timeline of the write-ahead log that
@@ -40,7 +40,7 @@ describe.each(everyPostgres())("recovery of a store that was reset, $title", (se
     });
   const recoveries = () =>
     stage.rows<Record<string, unknown>>(
-      "select number, ended_ms is not null as over, runs, verdicts, missing from $s.recovery",
+      "select number, ended_ms is not null as over, runs, verdicts, missing from $s.recovery order by number",
     );
   const claimedBy = async (store: Store, sessionId: number): Promise<ClaimedRun[]> => {
     const request = { sessionId, groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs + 5_000, limit: 10 };
@@ -299,6 +299,30 @@ describe.each(everyPostgres())("recovery of a store that was reset, $title", (se
     await promoted();
     await one.sessions.beat(session, stage.nowMs);
     await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
+  });
+
+  it("restores a verdict if the store is reset again while the verdict is being written", async () => {
+    const session = await stage.session("node", one);
+    await enqueue(two);
+    const [run] = (await claimedBy(one, session)) as [ClaimedRun];
+    await one.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs)], stage.nowMs);
+    await takenOut("delete from $s.run_history");
+    const holder = await stage.sql.connect();
+    try {
+      await holder.query(`begin; lock table ${stage.schema}.run_history in share mode`);
+      await promoted();
+      const beat = one.sessions.beat(session, stage.nowMs);
+      const waiting = "select from pg_locks where not granted and relation = '$s.run_history'::regclass";
+      await until("the verdict is being written", async () => (await stage.rows(waiting)).length > 0);
+      await promoted();
+      await holder.query("commit");
+      expect((await beat).alive).toBe(true);
+    } finally {
+      holder.release();
+    }
+    await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
+    await expect.poll(recoveries).toMatchObject([{ over: true, verdicts: 1 }, { over: true }]);
+    expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
   });
 
   it("restores a claim found in the claim sync after its answer was lost, and its verdict", async () => {

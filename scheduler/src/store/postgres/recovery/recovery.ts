@@ -73,6 +73,8 @@ export class Recovery implements Recovering {
   /** The last recovery number that this process read from the store. */
   #seen: number | null = null;
   #running: Promise<void> | undefined;
+  /** The writing of verdicts after the recoveries so far. */
+  #settling: Promise<void> = Promise.resolve();
   /** True while `#running` takes part in a recovery in which this process has reported. */
   #hasReported = false;
   /** True if the store's state must be read again once `#running` is through with what it has read. */
@@ -128,8 +130,12 @@ export class Recovery implements Recovering {
 
   #joinInBackground(): void {
     this.#again = this.#running !== undefined;
+    this.#inBackground(this.join());
+  }
+
+  #inBackground(work: Promise<void>): void {
     const { log, signal } = this.#options;
-    this.join().catch((error) => {
+    work.catch((error) => {
       const fields = { error: messageOf(error) };
       if (signal.aborted) log.debug(fields, "this process stopped while it took part in the store's recovery");
       else log.error(fields, "this process could not take part in the store's recovery");
@@ -149,7 +155,7 @@ export class Recovery implements Recovering {
   }
 
   async #run(): Promise<void> {
-    const { clock, transaction, log, signal } = this.#options;
+    const { clock, transaction, signal } = this.#options;
     const before = this.#told;
     let pollMs = firstPollMs;
     for (;;) {
@@ -171,16 +177,26 @@ export class Recovery implements Recovering {
       pollMs = Math.min(2 * pollMs, longestPollMs);
     }
     this.#hasReported = false;
+    if (this.#told === before || this.#told === null) return;
+    const { number } = this.#told;
+    // Not awaited here: if the store refuses the verdicts because another recovery has begun, they wait until this process has taken part
+    // in that one.
+    this.#settling = this.#settling.catch(() => undefined).then(() => this.#settle(number));
+    this.#inBackground(this.#settling);
+  }
+
+  /** Writes the verdicts that this process remembers and the store lacks. @param number the recovery to which they are counted */
+  async #settle(number: number): Promise<void> {
+    const { transaction, log } = this.#options;
     const settlements = this.#settlements();
-    if (this.#told === before || settlements.length === 0) return;
+    if (settlements.length === 0) return;
     const nowMs = await transaction(async (client) => (await this.#standing(client)).nowMs);
     const applied = await this.#options.settle(settlements, nowMs);
     if (applied === 0) return;
     log.warn({ verdicts: applied }, "results that the store had lost were given to it again");
-    const told = this.#told?.number;
     await transaction((client) =>
       client.query(`update ${this.#options.s}.recovery set verdicts = verdicts + $2 where number = $1`, [
-        told,
+        number,
         applied,
       ]),
     );
