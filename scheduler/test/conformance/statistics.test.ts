@@ -173,4 +173,20 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
     const later = await read(task, aheadMs + 60_000);
     expect(later.periods.map(({ took }) => took?.runs)).toEqual([2, 1]);
   });
+
+  it("skip a time without ends in one call, however long it is, and miss no run after it", async () => {
+    const task = await made("seldom");
+    const { addTimes } = stage.store.statistics;
+    const quietMs = stage.nowMs + 60 * dayMs;
+    for (let addedMs = 0; addedMs < quietMs; ) addedMs = await addTimes(quietMs, dayMs);
+    const startedMs = quietMs + 3 * dayMs;
+    await stage.store.history.rotate(startedMs, null, 0);
+    for (const lateMs of [0, 5_000]) await ended(task, [failedVerdict], { startedMs: startedMs + lateMs, tookMs: 10 });
+    const untilMs = startedMs + 30 * dayMs;
+    expect(await addTimes(untilMs, 1_000), "up to 1 s after the first end").toBe(startedMs + 10 + 1_000);
+    expect(await addTimes(untilMs, 1_000), "up to 1 s after the second end").toBe(startedMs + 5_010 + 1_000);
+    expect(await addTimes(untilMs, 1_000), "to the end").toBe(untilMs);
+    const { periods } = await read(task, untilMs, "day", quietMs);
+    expect(periods.flatMap(({ took }) => took?.runs ?? [])).toEqual([2]);
+  });
 });

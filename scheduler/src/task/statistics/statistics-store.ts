@@ -5,7 +5,8 @@ export interface StatisticsStore {
   /**
    * Adds the runs that ended since the last call to the hourly figures of their tasks. Each run is added at most once, even if several
    * processes call this at the same time. A run is left out for good if its end is committed only after the call that covers that time.
-   * @param untilMs the call adds runs that ended before this time, and covers at most `mostMs` of time
+   * @param untilMs the call adds runs that ended before this time, and at most those of `mostMs` after the first one; a time in which no
+   * run ended is skipped in one call, however long it is
    * @returns the time up to which runs have been added, in epoch ms
    */
   addTimes(untilMs: number, mostMs: number): Promise<number>;

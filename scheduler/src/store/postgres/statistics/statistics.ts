@@ -19,9 +19,15 @@ export function statisticsStore(database: Database): StatisticsStore {
   const s = database.schema;
   return {
     async addTimes(untilMs, mostMs) {
-      const [row] = await database.query<{ untilMs: number }>(
+      // The first run is looked up for each outcome, because the history has an index by outcome and end.
+      const firsts = handled.map(
+        (outcome) => `(select min(ended_ms) from ${s}.run_history
+                       where outcome = ${outcome} and ended_ms >= x.until_ms and ended_ms < $1)`,
+      );
+      const [row] = await database.query<{ untilMs: number; firstMs: number | null }>(
         "statistics-until",
-        `select until_ms::float8 as "untilMs" from ${s}.statistics`,
+        `select until_ms::float8 as "untilMs", least(${firsts.join(", ")})::float8 as "firstMs" from ${s}.statistics x`,
+        [Math.round(untilMs)],
       );
       if (!row) {
         await database.query(
@@ -31,7 +37,7 @@ export function statisticsStore(database: Database): StatisticsStore {
         );
         return untilMs;
       }
-      const toMs = Math.round(Math.min(untilMs, row.untilMs + mostMs));
+      const toMs = Math.round(row.firstMs === null ? untilMs : Math.min(untilMs, row.firstMs + mostMs));
       if (toMs <= row.untilMs) return row.untilMs;
       // The update comes first in the same statement: if another process has moved the time meanwhile, nothing is added.
       await database.query("statistics-add", addSql(s), [Math.round(row.untilMs), toMs]);
