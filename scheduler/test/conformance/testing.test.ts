@@ -54,6 +54,24 @@ describe("a test tower", () => {
     expect(complaints(lines)).toEqual([]);
   });
 
+  it("reads the waiting runs with every heartbeat, however slow, so that its time passes no run that is due", async () => {
+    const names = new Set<string>();
+    const query = pg.Client.prototype.query as unknown as (...given: unknown[]) => Promise<unknown>;
+    vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (this: pg.Client, ...given: unknown[]) {
+      const { name = "" } = given[0] as { name?: string };
+      names.add(name);
+      const answer = query.apply(this, given);
+      return name.startsWith("session-") ? answer.then((rows) => pause(110, rows)) : answer;
+    } as never);
+    const starts: string[] = [];
+    const note = () => void starts.push(tower.now().toISOString().slice(11, 16));
+    const tower = await open({ tasks: (carillon) => void carillon.task("hourly", { schedule: every("1h") }, note) });
+    await tower.advance("3h").finally(() => vi.restoreAllMocks());
+    expect(starts).toEqual(["01:00", "02:00", "03:00"]);
+    expect(names).toContain("session-beat");
+    expect(names).not.toContain("session-beat-bare");
+  });
+
   it("advances its time through the wait of a batch, without real time spent on collecting runs", async () => {
     const sizes: number[] = [];
     const tower = await open({

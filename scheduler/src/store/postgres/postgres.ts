@@ -72,6 +72,11 @@ export interface PostgresOptions {
    * "there": the partitions exist already. "one": a single partition, for a new store whose time jumps, as in a test.
    */
   partitions?: "daily" | "there" | "one";
+  /**
+   * False: every heartbeat reads the waiting runs, however long that takes. A test tower's time moves by these answers, so they must be
+   * current. Default: if heartbeats are slow, the runs are read by a separate statement, and a heartbeat returns the last result.
+   */
+  readsBeside?: boolean;
   signal?: AbortSignal;
   /** Aborted when this process no longer waits for the store, not even for its opening. Then all connections are closed at once. */
   abandon?: AbortSignal;
@@ -132,7 +137,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const requireTransaction = transactionCheck(database, clusterId);
   const runs = runStore(database, announcer, requireTransaction);
   return {
-    sessions: sessionStore(database),
+    sessions: sessionStore(database, options.readsBeside),
     tasks,
     plans: planStore(database),
     runs,

@@ -141,8 +141,9 @@ export const beatSql = (s: string, kind: BeatKind) => `
            select ${notifySql(s, "'beat ' || id || ' ' || beat")}::text from me) end as told
   from ${s}.leadership l cross join ${s}.cluster k`;
 
-export function sessionStore(database: Database): SessionStore {
-  const look = new WaitingLook(database);
+/** @param readsBeside see `PostgresOptions` */
+export function sessionStore(database: Database, readsBeside = true): SessionStore {
+  const look = new WaitingLook(database, readsBeside);
   return {
     open: (identity, nowMs) => open(database, identity, nowMs),
     beat: (sessionId, nowMs, how) => beat(database, look, sessionId, nowMs, how),

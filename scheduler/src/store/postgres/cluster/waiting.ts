@@ -66,14 +66,17 @@ const longMs = 1_000;
  */
 export class WaitingLook {
   readonly #database: Database;
+  readonly #mayBeBeside: boolean;
   #beside = false;
   /** The number of slow heartbeats in a row. */
   #slow = 0;
   #looking = false;
   #last: { sessionId: number; row: WaitingRow } | undefined;
 
-  constructor(database: Database) {
+  /** @param mayBeBeside false if every heartbeat includes the read, however long it takes */
+  constructor(database: Database, mayBeBeside: boolean) {
     this.#database = database;
+    this.#mayBeBeside = mayBeBeside;
   }
 
   get isBeside(): boolean {
@@ -83,7 +86,7 @@ export class WaitingLook {
   /** Records how long a heartbeat with the read took, in ms. @param row the result of the read; undefined if there was no answer */
   took(ms: number, sessionId: number, row: WaitingRow | undefined): void {
     this.#slow = ms < slowMs ? 0 : this.#slow + 1;
-    if (this.#slow < slowBeats && ms < longMs) return;
+    if (!this.#mayBeBeside || (this.#slow < slowBeats && ms < longMs)) return;
     this.#slow = 0;
     this.#beside = true;
     this.#last = row && { sessionId, row };
