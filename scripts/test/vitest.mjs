@@ -1,6 +1,7 @@
 /** Runs Vitest, and runs failed tests a second time. */
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { root, say } from "../ready.mjs";
 import { foreground, interruptedExit } from "../servers.mjs";
@@ -28,21 +29,36 @@ const secondLookMost = 20;
  */
 
 /**
- * The folder of the reports. Each run writes one file: test-report-LABEL.ndjson, and for the second run test-report-LABEL-second.ndjson.
+ * Runs Vitest once. Its report is test-report-LABEL.ndjson (of a second run: test-report-LABEL-second.ndjson) in the folder that
+ * CARILLON_TEST_REPORTS names, or in a temporary folder of this run, so that two runs in one clone do not write the same file.
+ * @param {Run} run @returns {Promise<Outcome>}
  */
-export const reports = join(root, "node_modules/.cache");
-
-/** @param {Run} run @returns {Promise<Outcome>} */
 async function once({ node, label, args, env, whole, expected, folder = root, output, leftMs }) {
+  const kept = process.env.CARILLON_TEST_REPORTS;
+  if (kept) mkdirSync(kept, { recursive: true });
+  const reports = kept || mkdtempSync(join(tmpdir(), "carillon-reports-"));
   const report = join(reports, `test-report-${label}.ndjson`);
-  mkdirSync(dirname(report), { recursive: true });
   rmSync(report, { force: true });
   const program = join(root, "node_modules/vitest/vitest.mjs");
   const reporters = ["--reporter=default", `--reporter=${reporter}`];
-  const own = { ...env, CARILLON_TEST_REPORT: report };
-  const exit = await foreground(node, [program, "run", "--root", folder, ...args, ...reporters], own, leftMs(), output);
-  const text = existsSync(report) ? readFileSync(report, "utf8") : "";
-  return { ...figuresOf(text, { exit, whole, ...(expected && { expected }) }), interrupted: exit === interruptedExit };
+  // The runner's own tests run Vitest within a test: their reports are not kept.
+  const own = { ...env, CARILLON_TEST_REPORT: report, CARILLON_TEST_REPORTS: "" };
+  try {
+    const exit = await foreground(
+      node,
+      [program, "run", "--root", folder, ...args, ...reporters],
+      own,
+      leftMs(),
+      output,
+    );
+    const text = existsSync(report) ? readFileSync(report, "utf8") : "";
+    return {
+      ...figuresOf(text, { exit, whole, ...(expected && { expected }) }),
+      interrupted: exit === interruptedExit,
+    };
+  } finally {
+    if (!kept) rmSync(reports, { recursive: true, force: true });
+  }
 }
 
 /**

@@ -83,6 +83,16 @@ const config = 'export default { test: { include: ["*.test.mjs"] } };';
 const head = 'import { expect, test } from "vitest";\nimport { existsSync, writeFileSync } from "node:fs";\n';
 
 describe("npm test", { timeout: 120_000 }, () => {
+  it("counts only its own tests if another one runs in the same clone", async () => {
+    const figures = (name: string) =>
+      run({ [`${name}.test.mjs`]: `${head}test("${name}", () => expect(1).toBe(1));` }, [`${name}.test.mjs`]);
+    const both = await Promise.all([figures("one"), figures("other")]);
+    expect(both.map(({ passed, failures }) => [passed, failures])).toEqual([
+      [1, []],
+      [1, []],
+    ]);
+  });
+
   it("fails for flaky, broken, skipped and unloadable tests, uncaught errors and files in no project", async () => {
     const { passed, failures } = await run(
       {
