@@ -137,7 +137,7 @@ export class Api {
       ...bundleCalls(store, { clock, now, alarms: options.alarms }, () => this.#hooks.forget()),
       ...timelineCalls(store, clock),
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
-      ...explainCalls(() => this.#handlers),
+      ...explainCalls(() => this.#handlers, store.groups),
       ...runActCalls({ store, clock, enqueues, quotas }),
       ...operationCalls(store, quotas),
       ...calendarCalls(store, clock),

@@ -6,6 +6,8 @@ import { limits } from "../base/limits.ts";
 export interface GroupStore {
   /** Returns a page of the groups, ordered by name: each group that a task or a worker has ever named. */
   list(nowMs: number, page: GroupPage): Promise<GroupRecord[]>;
+  /** Returns the group with this name; null if there is none. */
+  find(nowMs: number, name: string): Promise<GroupRecord | null>;
   /**
    * Sets how many runs of the group's tasks all workers together may have claimed at once. Runs that are already claimed continue, and are
    * counted. It can be repeated: an equal limit changes nothing.

@@ -12,7 +12,33 @@ afterAll(() => stage.close());
 
 const enqueue = async (task: string, options = {}) => (await stage.server.enqueue(task, null, options)).runId;
 
+const codesOf = async (run: number) => (await api.explainRun({ run })).reasons.map(({ code }) => code);
+
+describe("why a claimed run has not started", () => {
+  test("does not say that its worker is gone because the task has got another group since", async () => {
+    await stage.task("moved", { group: "before" });
+    const key = await stage.key("before", ["before"]);
+    const { runId } = await stage.claimed(key, await stage.join(key, { groups: ["before"] }), "moved");
+    expect(await codesOf(runId)).toEqual(["not-started"]);
+    await stage.task("moved", { group: "after" });
+    expect(await codesOf(runId)).toEqual(["not-started"]);
+  });
+});
+
 describe("why runs wait", () => {
+  test("names the limit of the group, with the runs that hold it", async () => {
+    await stage.task("narrow", { group: "one" });
+    await stage.client("operator").limitGroup({ group: "one", limit: 1, reason: "" });
+    const key = await stage.key("one", ["one"]);
+    const worker = await stage.join(key, { groups: ["one"], tasks: ["narrow"] });
+    const { runId: claimed } = await stage.claimed(key, worker, "narrow");
+    const { reasons } = await api.explainRun({ run: await enqueue("narrow") });
+    expect(reasons[0]).toMatchObject({
+      code: "group-limit",
+      shown: { group: "one", limit: 1, claimed: 1, by: [{ run: claimed, task: "narrow" }] },
+    });
+  });
+
   test("is answered for several runs at once, with the runs that hold the limit", async () => {
     await stage.task("settle", { overlap: "queue", group: "ledgers" });
     const [first, second] = [await enqueue("settle"), await enqueue("settle")];

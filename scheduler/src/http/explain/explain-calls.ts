@@ -1,20 +1,25 @@
 import { isCarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
-import { allGroups } from "../../task/group-store.ts";
+import type { GroupStore } from "../../task/group-store.ts";
 import type { Call, Some } from "../call.ts";
 import { type Facts, isFull, reasonsOf } from "./explain-run.ts";
 
 /** The handlers of the routes whose answers are the facts of an explanation. */
-type Reads = Some<"getRun" | "getTask" | "getCluster" | "listWorkers" | "listGroups" | "listRuns">;
+type Reads = Some<"getRun" | "getTask" | "getCluster" | "listWorkers" | "listRuns">;
 
 /** Runs that are read to find those that hold a limit, the first to be due first. */
 const holdersRead = 20;
 
 /**
  * Handles the routes that explain runs. The facts are the answers that the caller would get from other routes, so an explanation shows
- * nothing that the caller may not view. @param handlers returns the handlers of all routes, which are not known when this is called
+ * nothing that the caller may not view. Only the group is read from the store, because the route of groups returns all of them.
+ * @param handlers returns the handlers of all routes, which are not known when this is called
  */
-export function explainCalls(handlers: () => Reads): Some<"explainRun" | "explainRuns"> {
+export function explainCalls(
+  handlers: () => Reads,
+  groups: Pick<GroupStore, "find">,
+): Some<"explainRun" | "explainRuns"> {
+  const factsFor = factsBy(groups);
   return {
     async explainRun({ run }, call) {
       const reads = handlers();
@@ -38,11 +43,12 @@ async function explained(run: Facts["run"], factsOf: (run: Facts["run"]) => Prom
 }
 
 /** Returns a function that reads the facts of a run. A fact that several runs share, such as a task or the workers of a group, is read once. */
-function factsFor(reads: Reads, call: Call): (run: Facts["run"]) => Promise<Facts> {
+const factsBy = (groups: Pick<GroupStore, "find">) => (reads: Reads, call: Call) => {
   const cluster = once(() => reads.getCluster({}, call));
   const taskOf = once((task: string) => known(reads.getTask({ task }, call)));
   const workersOf = once((group: string) => known(reads.listWorkers({ group, limit: limits.countedWorkers }, call)));
-  const groups = once(() => reads.listGroups({ limit: allGroups.limit - 1 }, call));
+  const everyWorker = once(() => reads.listWorkers({ limit: limits.countedWorkers }, call));
+  const groupOf = once(async (group: string) => (call.reach.has(group) ? groups.find(call.nowMs, group) : null));
   const ofTask = once(async (task: string) => {
     const { items } = await reads.listRuns(
       { task, state: ["ready", "claimed", "undecided"], limit: holdersRead },
@@ -53,28 +59,28 @@ function factsFor(reads: Reads, call: Call): (run: Facts["run"]) => Promise<Fact
   const ofGroup = once(
     async (group: string) => (await reads.listRuns({ group, state: ["claimed"], limit: holdersRead }, call)).items,
   );
-  return async (run) => {
-    const [{ leader, now }, task] = await Promise.all([cluster(""), taskOf(run.task)]);
-    // Only claimed and due runs are explained by their workers, and only due runs by their group, so nothing is read for others.
-    const isDue = run.state === "ready" && Date.parse(run.due) <= Date.parse(now);
-    const group = isDue || run.state === "claimed" ? task?.group : undefined;
-    const [workers, all] = await Promise.all([
-      group === undefined ? { items: [] } : workersOf(group),
-      group === undefined || !isDue ? { items: [] } : groups(""),
-    ]);
-    const own = all.items.find(({ name }) => name === group) ?? null;
-    const holders = run.state === "held" ? await ofTask(run.task) : own && isFull(own) ? await ofGroup(own.name) : [];
-    return {
-      run,
-      task,
-      leader: leader?.node ?? null,
-      workers: workers?.items ?? null,
-      group: own,
-      holders,
-      nowMs: Date.parse(now),
-    };
+  /**
+   * Returns the workers among which a claimed run's worker is looked for: those of its task's group, or else all, because the task may have
+   * got another group since. Null: the caller may not see all of them, or there are more than are read.
+   */
+  const ofClaimed = async (run: Facts["run"], group: string | undefined) => {
+    const own = group === undefined ? null : await workersOf(group);
+    if (own?.items.some(({ node }) => node === run.node)) return own.items;
+    const { items, next } = await everyWorker("");
+    return next === null && call.reach.namespaces === null ? items : null;
   };
-}
+  return async (run: Facts["run"]): Promise<Facts> => {
+    const [{ leader, now }, task] = await Promise.all([cluster(""), taskOf(run.task)]);
+    const facts = { run, task, leader: leader?.node ?? null, nowMs: Date.parse(now), group: null, holders: [] };
+    if (run.state === "claimed") return { ...facts, workers: await ofClaimed(run, task?.group) };
+    if (run.state === "held") return { ...facts, workers: null, holders: await ofTask(run.task) };
+    // Only due runs are explained by their workers and their group, so nothing is read for others.
+    if (run.state !== "ready" || Date.parse(run.due) > facts.nowMs || task === null) return { ...facts, workers: null };
+    const [workers, group] = await Promise.all([workersOf(task.group), groupOf(task.group)]);
+    const holders = group && isFull(group) ? await ofGroup(group.name) : [];
+    return { ...facts, workers: workers?.items ?? null, group, holders };
+  };
+};
 
 /** Returns a function that reads each key at most once. */
 function once<Read>(read: (key: string) => Promise<Read>): (key: string) => Promise<Read> {

@@ -7,6 +7,7 @@ import type { Answer } from "../../api/contract.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import { overridesOf, type RunPolicies } from "../../run/enqueue-options.ts";
+import type { GroupRecord } from "../../task/group-store.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 
 type Item<Page extends { items: unknown[] }> = Page["items"][number];
@@ -19,9 +20,13 @@ export interface Facts {
   task: Answer<"getTask"> | null;
   /** The name of the leading node; null: there is no leader. */
   leader: string | null;
-  /** The workers of the task's group; null: the caller may not see them. */
+  /**
+   * If the run is due: the workers of the task's group; null: the caller may not see them. If it is claimed: workers that include its worker
+   * as long as that lives; null: its worker may be another. Null for other runs.
+   */
   workers: readonly Worker[] | null;
-  group: Item<Answer<"listGroups">> | null;
+  /** The task's group; null: the caller may not see it, or the run is not due. */
+  group: Pick<GroupRecord, "name" | "limit" | "claimed" | "waiting"> | null;
   /** Due or claimed runs that may hold the limit for which the run waits: of its task, or of its group if the run is ready. */
   holders: readonly Item<Answer<"listRuns">>[];
   /** The store's time in epoch ms. */
@@ -154,7 +159,7 @@ function readyReasons(facts: Facts): Reason[] {
     );
   const missing =
     workers === null
-      ? reason("workers-hidden", "The token may not see the workers of its group.")
+      ? reason("workers-hidden", "The caller may not see the workers of its group.")
       : workerReason(facts, workers);
   if (missing) found.push(missing);
   else if (run.addressee === null) found.push(...workerLimitReasons(facts));
@@ -232,7 +237,7 @@ function claimedReasons(facts: Facts): Reason[] {
       reason("worker-stands-still", `The event loop of its worker has not turned for ${span(worker.stillMs)}.`),
     );
   if (workers !== null && !worker && run.node !== null)
-    found.push(reason("worker-gone", "Its worker is not among the live workers of its group.", { node: run.node }));
+    found.push(reason("worker-gone", "Its worker is not among the live workers.", { node: run.node }));
   return found;
 }
 

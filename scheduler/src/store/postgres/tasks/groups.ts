@@ -20,29 +20,41 @@ interface Row extends Omit<GroupRecord, "changed"> {
 
 export function groupStore(database: Database): GroupStore {
   const s = database.schema;
+  /** @param groups SQL: selects the ids and the names of the groups; $1 is the time in epoch ms */
+  const records = async (statement: string, groups: string, values: unknown[]): Promise<GroupRecord[]> => {
+    const rows = await database.query<Row>(
+      statement,
+      `select g.name, l.most as limit, c.changed_ms as "atMs", c.author as by, c.reason as why,
+              (select count(*)::int from ${s}.task t where t.group_id = g.id and t.deleted_ms is null) as tasks,
+              (select count(*)::int from ${s}.session o
+               where o.ended_ms is null and coalesce(o.capacity, 1) > 0 and g.name = any (o.groups)) as workers,
+              (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = g.id) as claimed,
+              (select count(*)::int from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+                 select 1 from ${s}.run where state = ${runState.ready} and group_id = g.id and priority = p.priority
+                 and due_ms <= $1 order by due_ms limit ${waitingMost}) r) as waiting
+       from (${groups}) g
+         left join ${s}.group_limit l on l.group_id = g.id
+         left join lateral (select * from ${s}.group_limit_change where group_id = g.id order by id desc limit 1) c on true
+       order by g.name`,
+      values,
+    );
+    return rows.map(({ atMs, by, why, ...row }) => ({
+      ...row,
+      changed: atMs === null ? null : { atMs, by: by ?? "", why: why ?? "" },
+    }));
+  };
   return {
-    async list(nowMs, { afterName, limit, namespaces }) {
-      const rows = await database.query<Row>(
+    list: (nowMs, { afterName, limit, namespaces }) =>
+      records(
         "groups-list",
-        `select g.name, l.most as limit, c.changed_ms as "atMs", c.author as by, c.reason as why,
-                (select count(*)::int from ${s}.task t where t.group_id = g.id and t.deleted_ms is null) as tasks,
-                (select count(*)::int from ${s}.session o
-                 where o.ended_ms is null and coalesce(o.capacity, 1) > 0 and g.name = any (o.groups)) as workers,
-                (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = g.id) as claimed,
-                (select count(*)::int from unnest(${prioritiesSql}) as p (priority) cross join lateral (
-                   select 1 from ${s}.run where state = ${runState.ready} and group_id = g.id and priority = p.priority
-                   and due_ms <= $1 order by due_ms limit ${waitingMost}) r) as waiting
-         from (select id, name from ${s}.worker_group
-               where name > $2 and ${inNamespacesSql("name", "$4::text[]")} order by name limit $3) g
-           left join ${s}.group_limit l on l.group_id = g.id
-           left join lateral (select * from ${s}.group_limit_change where group_id = g.id order by id desc limit 1) c on true
-         order by g.name`,
+        `select id, name from ${s}.worker_group where name > $2 and ${inNamespacesSql("name", "$4::text[]")} order by name limit $3`,
         [Math.round(nowMs), afterName, limit, namespaces],
-      );
-      return rows.map(({ atMs, by, why, ...row }) => ({
-        ...row,
-        changed: atMs === null ? null : { atMs, by: by ?? "", why: why ?? "" },
-      }));
+      ),
+
+    async find(nowMs, name) {
+      const named = `select id, name from ${s}.worker_group where name = $2`;
+      const [found] = await records("groups-find", named, [Math.round(nowMs), name]);
+      return found ?? null;
     },
 
     limit(name, most, change) {
