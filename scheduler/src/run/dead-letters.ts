@@ -42,9 +42,9 @@ export interface DeadLetterStore {
   /** Returns open letters, newest first. */
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
   /**
-   * Returns failed runs, newest first, at most `limit`, also those whose letters were redriven or dismissed. Those in other namespaces count
-   * towards the limit and are left out (null: all namespaces). `allSinceMs`: all failures since then are among them; later than `sinceMs` if
-   * there are more than `limit`.
+   * Returns failed runs, newest first, at most `limit`, also those whose letters were redriven or dismissed. Those in other namespaces are
+   * left out (null: all namespaces). `allSinceMs`: all failures since then are among them; later than `sinceMs` if there are more than
+   * `limit`, or very many tasks that failed.
    */
   failures(which: {
     taskId: number | null;

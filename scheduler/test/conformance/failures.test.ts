@@ -46,8 +46,16 @@ describe.each(everyPostgres())("failed runs by reason, on $title", (server) => {
     expect((await failures({ taskId: a.taskId })).failures.map(({ task }) => task)).toEqual(["fails-a", "fails-a"]);
     expect((await failures({ sinceMs: at + 5 })).failures).toHaveLength(2);
     expect((await failures({ namespaces: ["ours"] })).failures.map(({ runId }) => runId)).toEqual([second]);
-    // Runs of other namespaces count towards the limit, which says from when on the answer is complete.
-    expect(await failures({ limit: 1, namespaces: ["ours"] })).toEqual({ failures: [], allSinceMs: at + 20 });
+    // Newer failures of other namespaces neither take the place of these, nor show in the time from which on the answer is complete.
+    const [ours] = (await failures({ namespaces: ["ours"] })).failures;
+    expect(await failures({ limit: 2, namespaces: ["ours"] })).toEqual({ failures: [ours], allSinceMs: 0 });
+    const [fourth] = await fail(stage, session, b, ["order 4 refused"], at + 15);
+    expect(await failures({ limit: 1, namespaces: ["ours"] })).toMatchObject({
+      failures: [{ runId: fourth }],
+      allSinceMs: at + 15,
+    });
+    await stage.rows("delete from $s.run_history where id = $1", [fourth]);
+    await stage.rows("delete from $s.dead_letter where run_id = $1", [fourth]);
     expect((await failures({ limit: 2 })).allSinceMs).toBe(at + 10);
     await stage.rows("update $s.dead_letter set state = 2 where run_id = $1", [third]);
     expect((await failures()).failures).toHaveLength(3);
