@@ -20,7 +20,7 @@ function stage({
   releaseGraceMs = 60_000,
 }: {
   rotate?: (nowMs: number) => void;
-  look?: () => void;
+  look?: () => unknown;
   fold?: () => number;
   looksAtReleases?: (graceMs: number) => void;
   forgets?: (nowMs: number) => void;
@@ -60,7 +60,7 @@ function stage({
       removeEnded: sweeping("endedTasks", []),
       async takeUpLeft() {
         swept.push("changedTasks");
-        look();
+        await look();
         return 0;
       },
       foldCounters: async () => fold(),
@@ -169,7 +169,7 @@ it("looks for leftovers of changes and folds counters each minute, even if histo
     clock.advance(3_000);
   }
   expect(looks).toEqual([0, 60, 120]);
-  expect(folds).toEqual([60]);
+  expect(folds).toEqual([0, 120]);
 });
 
 it("drops keys without runs each minute, by the store's time", async () => {
@@ -201,6 +201,23 @@ it("as the leader, looks for unused definitions four times per grace time", asyn
   resign();
   await minute();
   expect(looks).toEqual([0, 15, 30, 45]);
+});
+
+it("a sweep that waits for a lock delays no other, and is not made twice", async () => {
+  let unlock: () => void = () => undefined;
+  const locked = new Promise<void>((resolve) => {
+    unlock = resolve;
+  });
+  const { clock, pulse } = stage({ look: () => locked });
+  expect(await pulse()).toEqual(["changedTasks", "historySizes", "releases", "sessions"]); // sessions by the rotation
+  clock.advance(5_000);
+  expect(await pulse()).toEqual(["auditRows", "endedTasks", "expiredRuns", "knownKeys", "sessions", "workerKeys"]);
+  clock.advance(60_000);
+  expect(await pulse()).not.toContain("changedTasks");
+  unlock();
+  await pulse();
+  clock.advance(60_000);
+  expect(await pulse()).toContain("changedTasks");
 });
 
 /** The sweeps that an idle leader makes when it has no report, except the folding of counters. */

@@ -1,8 +1,8 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, settlesWithin } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Pulse } from "../cluster/session-store.ts";
-import { enqueuingMs, type Sweep } from "../cluster/sweeps.ts";
+import { changesSweptMs, type Sweep } from "../cluster/sweeps.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { hourMs, hourOf } from "../task/statistics/statistics.ts";
@@ -31,6 +31,8 @@ const countersPerFold = 50_000;
 const sweepEveryMs = 60_000;
 /** The leader's heartbeats report every 30 s which sweeps are needed. A report that is older than this, in ms, no longer counts. */
 const reportLastsMs = 60_000;
+/** How long the next sweep waits for the one before it, in ms: another transaction may hold a lock for minutes. */
+const sweepWaitMs = 5_000;
 /** The interval in ms at which the sizes of the namespaces' histories are estimated; only namespaces with a quota of history need this. */
 const measureEveryMs = 600_000;
 const looksPerGrace = 4;
@@ -53,21 +55,22 @@ export class Janitor {
   readonly #folding: SingleFlight;
   readonly #releases: SingleFlight;
   readonly #sizes: SingleFlight;
-  readonly #sweeps: readonly (readonly [Sweep, (nowMs: number) => Promise<void>])[];
+  readonly #sweeps: readonly (readonly [Sweep, SingleFlight])[];
+  /** The sweeps that are being made. */
+  readonly #flying = new Set<Sweep>();
   /** The last report of the sweeps that are needed, and when it was received. */
   #report: { needed: ReadonlySet<Sweep>; atMono: number } | undefined;
   readonly #sweptAt = new Map<Sweep, number>();
   #rotatedAt = Number.NEGATIVE_INFINITY;
   /** The day of the last rotation, in days since 1970 by the store's clock. */
   #rotatedDay = Number.NEGATIVE_INFINITY;
-  #foldedAt: number;
+  #foldedAt = Number.NEGATIVE_INFINITY;
   #foldWaitMs = foldEveryMs;
   /** The hour, by the store's clock, in which counters were last folded. */
   #foldedHour: number;
 
   constructor(options: JanitorOptions) {
     this.#options = options;
-    this.#foldedAt = options.clock.monotonic();
     this.#foldedHour = this.#hour();
     this.#rotation = new SingleFlight("history's rotation", options.log, () => this.#rotate());
     this.#look = new SingleFlight("look for what changes left behind", options.log, () => this.#sweep());
@@ -78,7 +81,7 @@ export class Janitor {
       this.#sweptAt.set("historySizes", options.clock.monotonic());
       return options.store.quotas.measureHistory(options.storeClock.now(), measureEveryMs);
     });
-    this.#sweeps = [
+    const sweeps: readonly (readonly [Sweep, (nowMs: number) => Promise<void>])[] = [
       ["changedTasks", (nowMs) => this.#takeUpLeft(nowMs)],
       ["expiredRuns", (nowMs) => this.#endExpired(nowMs)],
       ["knownKeys", (nowMs) => options.store.runs.forgetKeys(nowMs)],
@@ -87,6 +90,10 @@ export class Janitor {
       ["endedTasks", (nowMs) => this.#removeEnded(nowMs)],
       ["sessions", (nowMs) => options.store.sessions.sweep(nowMs, options.keepMs)],
     ];
+    this.#sweeps = sweeps.map(([sweep, make]) => [
+      sweep,
+      new SingleFlight(`sweep of ${sweep}`, options.log, () => make(options.storeClock.now())),
+    ]);
     this.#folding = new SingleFlight("folding of counters", options.log, () => this.#fold());
   }
 
@@ -122,6 +129,7 @@ export class Janitor {
 
   async stop(): Promise<void> {
     await Promise.all([
+      ...this.#sweeps.map(([, flight]) => flight.stop()),
       this.#rotation.stop(),
       this.#look.stop(),
       this.#folding.stop(),
@@ -153,18 +161,21 @@ export class Janitor {
     this.#rotatedDay = Math.floor(forMs / dayMs);
   }
 
+  /** Makes the sweeps that are due, one after the other, so that few connections are used. One that takes long does not delay the others. */
   async #sweep(): Promise<void> {
-    const { clock, storeClock } = this.#options;
-    for (const [sweep, make] of this.#sweeps) {
-      if (!this.#isDue(sweep)) continue;
+    const { clock } = this.#options;
+    for (const [sweep, flight] of this.#sweeps) {
+      if (!this.#isDue(sweep) || this.#flying.has(sweep)) continue;
       this.#sweptAt.set(sweep, clock.monotonic());
-      await make(storeClock.now());
+      this.#flying.add(sweep);
+      const made = flight.run().finally(() => this.#flying.delete(sweep));
+      await settlesWithin(clock, sweepWaitMs, made);
     }
   }
 
   async #takeUpLeft(nowMs: number): Promise<void> {
     const { store, log } = this.#options;
-    const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
+    const taken = await store.tasks.takeUpLeft(nowMs - changesSweptMs, nowMs);
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
   }
 

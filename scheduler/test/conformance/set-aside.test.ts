@@ -32,6 +32,27 @@ describe.each(everyPostgres())("runs written concurrently with a change of their
     expect((await stage.claim(session, [task])).map((run) => run.runId)).toEqual([runId]);
   });
 
+  it("are found although the locks of another task are held by a transaction that stays open", async () => {
+    const made: { task: TaskRecord; runId: number }[] = [];
+    for (const name of ["held-task", "other-task"]) {
+      const task = await stage.task(name, { overlap: "queue", group: "apart" });
+      await stage.store.tasks.pause(name, change(stage.nowMs));
+      made.push({ task, runId: await madeBeside(task, () => stage.store.tasks.resume(name, change(stage.nowMs))) });
+    }
+    const [held, other] = made as [(typeof made)[number], (typeof made)[number]];
+    const client = await stage.sql.connect();
+    await client.query("begin");
+    await client.query(`select from ${stage.schema}.gate where task_id = $1 for update`, [held.task.taskId]);
+    await expect(stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).rejects.toMatchObject({
+      code: "STORE_CONFLICT",
+    });
+    expect([await stateOf(held.runId), await stateOf(other.runId)]).toEqual([1, 2]);
+    await client.query("rollback");
+    client.release();
+    expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
+    expect(await stateOf(held.runId)).toBe(2);
+  });
+
   it("are found by the resume itself if they were written during it", async () => {
     const task = await stage.task("late-retry", { overlap: "queue", retry: { attempts: 2 }, schedule: every("1h") });
     const runId = await stage.enqueue(task);

@@ -1,5 +1,5 @@
 import type { SqlClient } from "../../../base/change.ts";
-import { isCarillonError } from "../../../base/errors.ts";
+import { isCarillonError, isStoreAway } from "../../../base/errors.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { astraySql, rehangAstray } from "../rehang.ts";
@@ -16,6 +16,9 @@ import { withdraw } from "./withdraw.ts";
  * comes after both commits. The janitor checks recently changed tasks, for runs created by other transactions (callers' own, operations,
  * runs that follow a run, runs of a lost worker, runs that an edit did not see), and for processes that failed or died in between.
  */
+
+/** How long the leader's search waits for the locks of one task, in ms. */
+const gateWaitMs = 2_000;
 
 /**
  * Makes `paused` runs of active tasks claimable, or lets them wait for a slot, by the task's present state. Runs in the caller's
@@ -72,8 +75,20 @@ export async function takeUpLeft(database: Database, which: Left, nowMs: number)
   const { name, text, values } = leftQuery(s, which);
   const left = await database.query<{ id: number }>(name, text, values);
   let taken = 0;
-  // One transaction per task, because another transaction may hold a task's gate for minutes.
-  for (const { id } of left) taken += await database.transaction((client) => takeUpOne(client, s, id, nowMs));
+  const failures: unknown[] = [];
+  // One transaction per task, because another transaction may hold a task's gate for minutes. The leader's search goes on with the other
+  // tasks, and searches again a minute later.
+  for (const { id } of left)
+    try {
+      taken += await database.transaction(async (client) => {
+        if ("changedSinceMs" in which) await client.query(`set local lock_timeout = ${gateWaitMs}`);
+        return takeUpOne(client, s, id, nowMs);
+      });
+    } catch (error) {
+      if (isStoreAway(error)) throw error;
+      failures.push(error);
+    }
+  if (failures.length > 0) throw failures[0];
   return taken;
 }
 

@@ -1,4 +1,4 @@
-import { enqueuingMs, type Sweep } from "../../../cluster/sweeps.ts";
+import { changesSweptMs, type Sweep } from "../../../cluster/sweeps.ts";
 import { skippedSql } from "../access/audit-chain.ts";
 import { unbegun } from "../states.ts";
 import { goneSql } from "../tasks/releases.ts";
@@ -20,7 +20,7 @@ const conditions = (s: string): Record<Sweep, string> => ({
   changedTasks: `exists (
     select from (select changed_ms, version, paused_ms, resumed_ms, deleted_ms, row_number() over (order by changed_ms desc) as place
       from ${s}.task order by changed_ms desc limit ${changesRead}) t
-    where changed_ms >= $2::bigint - ${enqueuingMs} and (place = ${changesRead} or deleted_ms is not null
+    where changed_ms >= $2::bigint - ${changesSweptMs} and (place = ${changesRead} or deleted_ms is not null
       or paused_ms is null and (version > 1 or resumed_ms is not null)))`,
   expiredRuns: `exists (select from ${s}.run r where r.expires_ms <= $2 and ${unbegun})`,
   knownKeys: `exists (select from ${s}.known_key where until_ms <= $2)`,
