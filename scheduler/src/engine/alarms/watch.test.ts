@@ -68,6 +68,16 @@ test("a receiver's answer is kept in a form that the store accepts", async () =>
   await own.stop();
 });
 
+test("a message that arrived is not called unsent because the store could not note it", async () => {
+  const { own, look, sent, unsent, alarms } = stage(async () => undefined);
+  alarms.sent = async () => {
+    throw new CarillonError("STORE_UNREACHABLE", "away");
+  };
+  await look();
+  expect([sent.length, unsent]).toEqual([1, []]);
+  await own.stop();
+});
+
 const off = Object.fromEntries(alarmRules.map((rule) => [rule, []]));
 
 test.each([

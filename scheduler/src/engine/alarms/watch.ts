@@ -145,7 +145,8 @@ export class Alarms {
       const messages = await store.alarms.take([channel], now, now + takenForMs, takenAtOnce);
       if (messages.length === 0) return;
       // Each round takes at most `takenAtOnce` messages; further messages are taken in the next round.
-      await Promise.all(messages.map((message) => this.#send(message, deliver)));
+      const sent = await Promise.allSettled(messages.map((message) => this.#send(message, deliver)));
+      for (const one of sent) if (one.status === "rejected") throw one.reason;
     }
   }
 
@@ -157,7 +158,6 @@ export class Alarms {
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
       const send = (signal: AbortSignal) => deliver(name, message, signal);
       await limitedTo(clock, deliverWithinMs, this.#stopping.signal, send);
-      await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
       // A receiver's answer may contain a NUL character, which PostgreSQL cannot store.
@@ -173,6 +173,9 @@ export class Alarms {
         atMs: now,
         node,
       });
+      return;
     }
+    // If the store does not take this, the message is sent again once `takenForMs` have passed: it has arrived, so no attempt has failed.
+    await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
   }
 }
