@@ -102,6 +102,26 @@ describe("a schedule written as one text", () => {
   });
 });
 
+describe("a text that names two zones", () => {
+  it.each([
+    ["TZ=Asia/Tokyo 0 9 * * * Europe/Berlin", "Asia/Tokyo and Europe/Berlin"],
+    ["TZ=Asia/Tokyo CRON_TZ=Europe/Berlin 0 9 * * *", "Asia/Tokyo and Europe/Berlin"],
+    ["TZ=Asia/Tokyo every weekday at 9:30, Europe/Berlin", "Asia/Tokyo and Europe/Berlin"],
+    ["TZ=Asia/Tokyo every 2 days at 9:00, UTC, counted from 2026-03-16", "Asia/Tokyo and UTC"],
+  ])("%s is refused", (text, zones) => {
+    const error = caught(() => scheduleOfText(text));
+    expect(error).toMatchObject({ code: "SCHEDULE_INVALID", hint: "Leave one of them out." });
+    expect(error.message).toContain(zones);
+  });
+
+  it("is accepted if both are the same, also for a recurrence rule", () => {
+    expect(scheduleOfText("TZ=Asia/Tokyo 0 9 * * * Asia/Tokyo")).toEqual(cron("0 9 * * *", { zone: "Asia/Tokyo" }));
+    const rule = (tz: string) => `TZ=${tz} DTSTART;TZID=Asia/Tokyo:20260106T090000\nRRULE:FREQ=DAILY`;
+    expect(scheduleOfText(rule("Asia/Tokyo"))).toMatchObject({ zone: "Asia/Tokyo" });
+    expect(caught(() => scheduleOfText(rule("Europe/Berlin"))).message).toContain("Asia/Tokyo");
+  });
+});
+
 describe("H in a cron expression", () => {
   it("is constant for a name, within its field, and spread over names", () => {
     expect(spreadCron("H H(0-7) * * *", "nightly")).toBe(spreadCron("H H(0-7) * * *", "nightly"));

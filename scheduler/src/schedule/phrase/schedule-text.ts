@@ -1,7 +1,8 @@
 /** Parses a schedule that is given as one text, in one of several notations. */
 import { CarillonError } from "../../base/errors.ts";
 import { ruleLines } from "../rrule/rule-text.ts";
-import { cron, every, rrule, type ScheduleSpec } from "../schedule.ts";
+import { cron, every, rrule, type ScheduleSpec, zoneNameOf } from "../schedule.ts";
+import { zoneOf } from "../zone.ts";
 import { periodOfPhrase } from "./calendar-phrase.ts";
 import { cronOfPhrase } from "./phrase.ts";
 import { hasSpread, spreadCron } from "./spread-cron.ts";
@@ -17,12 +18,17 @@ export interface TextOptions {
 /**
  * @param text a cron expression, with or without "TZ=" and a zone before it, or a zone after it; "@every 1h30m"; a cron expression with Jenkins' H; a
  * recurrence rule; or an English phrase
- * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID, DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
+ * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID (also for two zones), DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
  */
 export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions = {}): ScheduleSpec {
   const given = text.trim();
   const [, own, rest = ""] = /^(?:CRON_)?TZ=(\S+)\s+(.+)$/is.exec(given) ?? [];
-  if (own !== undefined) return isRule(rest) ? rrule(rest, { zone: own }) : scheduleOfText(rest, { zone: own, name });
+  if (own !== undefined) {
+    const spec = isRule(rest) ? rrule(rest, { zone: own }) : scheduleOfText(rest, { zone: own, name });
+    const other = zoneNameOf(spec);
+    if (other !== null && other !== zoneOf(own).name) throw twoZones(given, own, other);
+    return spec;
+  }
   const [, period] = /^@every\s+(.+)$/i.exec(given) ?? [];
   if (period !== undefined) return every(period);
   if (isRule(given)) return rrule(given, isFloating(given) ? { zone } : {});
@@ -44,6 +50,15 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
   const found = cronOfPhrase(given);
   return cron(found.expression, { zone: found.zone ?? zone });
 }
+
+const twoZones = (text: string, first: string, second: string) =>
+  new CarillonError(
+    "SCHEDULE_INVALID",
+    `the schedule ${JSON.stringify(text)} names two zones: ${first} and ${second}`,
+    {
+      hint: "Leave one of them out.",
+    },
+  );
 
 /** Matches the zone at the end of a cron expression. A name of three letters before a / is a weekday or a month of the cron. */
 const zoneEnd = /^(.+?),?\s+(UTC|(?:[A-Za-z]{4,}|US|Etc)\/[A-Za-z][\w+\-/]*)$/is;
