@@ -122,6 +122,19 @@ describe.each(everyPostgres())("the audit log, on $title", ({ url }) => {
     await tower.stop();
   });
 
+  it("goes on from the first row if the store has lost the place, as after a restore to an earlier moment", async () => {
+    const { tower } = working("lost", hook());
+    await tower.start();
+    await tower.pause("audited", { reason: "before" });
+    await until("the pause came", () => posted.some(({ row }) => row.data.entry.why === "before"), 60_000);
+    expect(await tower.events.forget("audit/lost")).toBe(true);
+    posted.length = 0;
+    await tower.resume("audited", { reason: "after" });
+    await until("the whole log came again", () => seqs().includes(1), 60_000);
+    await until("the resume came", () => posted.at(-1)?.row.data.entry.why === "after", 60_000);
+    await tower.stop();
+  });
+
   it("goes to a syslog server", async () => {
     const { tower } = working("siem", `syslog+tcp://${at(syslog)}`);
     await tower.start();

@@ -32,11 +32,13 @@ export interface ConsumerOf {
 /**
  * Serves a named consumer until the signal aborts or the consumer is deleted: waits for the consumer's lock, and lets `serve` continue from
  * its stored position. A process that has lost the lock cannot advance the position any more. Never rejects.
+ * @param enrol stores the consumer again if the store lacks it; without it the consumer then ends
  */
 export async function consume<Place extends EventPlace | AuditPlace>(
   { name, lock, events, clock, log }: Pick<ConsumerOf, "name" | "lock" | "events" | "clock" | "log">,
   serve: (served: ConsumerPlace<Place>, over: AbortSignal) => Promise<void>,
   signal: AbortSignal,
+  enrol?: () => Promise<void>,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -44,7 +46,11 @@ export async function consume<Place extends EventPlace | AuditPlace>(
       try {
         const served = await events.serve<Place>(name);
         if (served) await serve(served, AbortSignal.any([signal, held.signal]));
-        else return log.warn({ consumer: name }, "this consumer of events was forgotten");
+        else {
+          log.warn({ consumer: name }, "this consumer of events was forgotten");
+          if (!enrol) return;
+          await enrol();
+        }
       } finally {
         await held.release();
       }

@@ -102,19 +102,20 @@ export class Events {
 
   /**
    * @internal Sends the audit log to a receiver. One process of the cluster at a time sends to each name, and the store holds the position;
-   * a new name begins with the oldest row.
+   * a new name begins with the oldest row. So does a name that the store has lost, for example because it was restored.
    */
   async sendAudit(name: string, receiver: TakeRows): Promise<EventListening> {
     const { clock, now, log } = this.#parts;
     const { store } = await this.#parts.open();
     const { events, audit } = store;
-    await events.enrol(name, { seq: 0 }, now() + auditKeptMs);
+    const enrol = () => events.enrol(name, { seq: 0 }, now() + auditKeptMs);
+    await enrol();
     const lock = this.#parts.lock(`carillon/events/${name}`);
     const ending = new AbortController();
     const of = { name, events, audit, lock, clock, now, log, receiver };
     return this.#listens(
       ending,
-      consume<AuditPlace>(of, (served, over) => serveAudit(of, served, over), this.#signal(ending.signal)),
+      consume<AuditPlace>(of, (served, over) => serveAudit(of, served, over), this.#signal(ending.signal), enrol),
     );
   }
 
