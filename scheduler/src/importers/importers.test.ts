@@ -187,6 +187,21 @@ describe("Kubernetes", () => {
     ]);
   });
 
+  it("has one zone, and counts as without a zone only if its times depend on one", () => {
+    const of = (spec: string) =>
+      importKubernetes([{ path: "x.yaml", text: `kind: CronJob\nmetadata: { name: a }\nspec: { ${spec} }` }], utc);
+    expect(told(of('schedule: "TZ=Asia/Tokyo 0 9 * * *", timeZone: Europe/Berlin'), "problem")).toEqual([
+      "a: it names two zones: TZ=Asia/Tokyo and timeZone Europe/Berlin",
+    ]);
+    const unzoned = ": 1 without timeZone are taken to mean UTC";
+    expect(told(of('schedule: "0 9 * * *"'), "note")).toContain(unzoned);
+    for (const schedule of ["TZ=Asia/Tokyo 0 9 * * *", "@every 5m"])
+      expect(told(of(`schedule: "${schedule}"`), "note"), schedule).not.toContain(unzoned);
+    expect(tasksOf(of('schedule: "CRON_TZ=Asia/Tokyo 0 9 * * *"')).a).toMatchObject({
+      schedule: { cron: "0 9 * * *", zone: "Asia/Tokyo" },
+    });
+  });
+
   it("reports which variables a worker must allow; a shell may have any variable", () => {
     const cronOf = (program: string) =>
       `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@daily", jobTemplate: { spec: { template: { spec: { containers: [{ command: [${program}], env: [{ name: PYTHONUNBUFFERED, value: "1" }, { name: TARGET, value: eu }] }] } } } } }`;

@@ -2,7 +2,6 @@
 
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { isShellName, whyRefused } from "../task/command-rules.ts";
-import type { SourceTimes } from "./compare/source-times.ts";
 import { eitherDay } from "./either-day.ts";
 import {
   Findings,
@@ -60,8 +59,7 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
           );
           continue;
         }
-        if (textOf(within(item, "spec.timeZone")) === "") unzoned++;
-        addCron(item, options, findings);
+        if (addCron(item, options, findings)) unzoned++;
       }
     }
   }
@@ -74,12 +72,20 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
   return findings;
 }
 
-function addCron(item: Row, options: ImportOptions, findings: Findings): void {
+/** @returns true if the times are in the zone of the options, because the manifest names none */
+function addCron(item: Row, options: ImportOptions, findings: Findings): boolean {
   const namespace = textOf(within(item, "metadata.namespace"));
   const own = textOf(within(item, "metadata.name"));
   const source = namespace === "" || namespace === "default" ? own : `${namespace}/${own}`;
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
   const spec = within(item, "spec");
+  const read = readTimes(textOf(within(spec, "schedule")));
+  const timeZone = textOf(within(spec, "timeZone"));
+  if (read.named !== undefined && timeZone !== "") {
+    findings.problem(source, `it names two zones: TZ=${read.named} and timeZone ${timeZone}`, "Leave one of them out.");
+    return false;
+  }
+  const zone = read.named ?? (timeZone || options.zone);
   const work = within(spec, "jobTemplate.spec");
   const pod = within(work, "template.spec");
   const concurrency = textOf(within(spec, "concurrencyPolicy"));
@@ -122,12 +128,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
     {
       description: textOf(within(item, "metadata.annotations.description")),
       group: options.group,
-      schedule: scheduleOf(
-        textOf(within(spec, "schedule")),
-        textOf(within(spec, "timeZone")) || options.zone,
-        source,
-        findings,
-      ),
+      schedule: scheduleOf(read, zone, source, findings),
       overlap,
       // Kubernetes starts a late run until the deadline and skips it afterwards. Without a deadline, the task gets the default policy.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
@@ -142,28 +143,33 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
     {
       suspended: within(spec, "suspend") === true,
       comment: imageOf(pod),
-      times: timesOf(textOf(within(spec, "schedule")), textOf(within(spec, "timeZone")) || options.zone),
+      times:
+        read.period !== undefined
+          ? { dialect: "@every", text: read.period }
+          : { dialect: "kubernetes", text: read.cron, zone },
     },
   );
+  return read.period === undefined && read.named === undefined && timeZone === "";
 }
 
-function timesOf(text: string, zone: string): SourceTimes {
-  const [, named, rest] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
-  const cron = rest ?? text;
+/** The parts of a schedule: the zone that its text names, and the period of `@every` or a cron. */
+interface ReadTimes {
+  named: string | undefined;
+  period: string | undefined;
+  cron: string;
+}
+
+function readTimes(text: string): ReadTimes {
+  const [, named, cron = text] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
   const [, period] = /^@every\s+(\S+)$/.exec(cron) ?? [];
-  return period !== undefined
-    ? { dialect: "@every", text: period }
-    : { dialect: "kubernetes", text: cron, zone: named ?? zone };
+  return { named, period, cron };
 }
 
-function scheduleOf(text: string, zone: string, source: string, findings: Findings): unknown {
-  const [, named, rest] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
-  const [, period] = /^@every\s+(\S+)$/.exec(rest ?? text) ?? [];
+function scheduleOf({ period, cron: text }: ReadTimes, zone: string, source: string, findings: Findings): unknown {
   if (period !== undefined) return { every: period };
-  const cron = shortSteps(rest ?? text);
-  if (cron !== (rest ?? text))
-    findings.note(source, `${rest ?? text} means ${cron}: a step that is longer than its field`);
-  return { cron: eitherDay(cron), zone: named ?? zone };
+  const cron = shortSteps(text);
+  if (cron !== text) findings.note(source, `${text} means ${cron}: a step that is longer than its field`);
+  return { cron: eitherDay(cron), zone };
 }
 
 /** The lowest and highest value of each cron field. */

@@ -90,8 +90,17 @@ function addSpec(
   const lines: string[] = [];
   for (const line of spec.split(/\r?\n/).map((one) => one.trim())) {
     const [, named] = /^TZ=(\S+)$/.exec(line) ?? [];
-    if (named !== undefined) zone = named;
-    else if (line !== "" && !line.startsWith("#")) lines.push(line);
+    if (named !== undefined) {
+      if (zone !== "" || lines.length > 0) {
+        findings.problem(
+          name,
+          `its schedule has ${line} after other lines`,
+          "Jenkins takes one zone, in the first line.",
+        );
+        return;
+      }
+      zone = named;
+    } else if (line !== "" && !line.startsWith("#")) lines.push(line);
   }
   if (lines.length === 0) findings.problem(name, "its schedule is empty", "A TimerTrigger has a spec.");
   // As in Jenkins, all lines of a project take their numbers from one sequence, so the order of the lines matters.

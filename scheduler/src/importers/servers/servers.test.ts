@@ -38,7 +38,7 @@ describe("Jenkins", () => {
       utc,
     );
 
-  it("includes the folder in the name, applies TZ to later lines, and drops the schedule of a disabled project", () => {
+  it("includes the folder in the name, applies TZ to all lines, and drops the schedule of a disabled project", () => {
     const found = project("# a\nTZ=Europe/London\n0 6 * * 1-5\n0 0 1-7 * 0", "<disabled>true</disabled>");
     expect(
       found.tasks.map(({ name, written, comment }) => [name, "schedule" in written, comment.split("\n")[1]]),
@@ -54,6 +54,11 @@ describe("Jenkins", () => {
     });
     expect(told(project("0 0 13 * 5"), "problem")).toEqual([expect.stringMatching(/no cron has its days/)]);
     expect(told(project(""), "problem")).toEqual(["team/stuff: its schedule is empty"]);
+    for (const spec of ["TZ=Asia/Tokyo\nTZ=Europe/London\n0 6 * * *", "TZ=Asia/Tokyo\n0 6 * * *\nTZ=Europe/London"]) {
+      const found = project(spec);
+      expect(told(found, "problem")).toEqual(["team/stuff: its schedule has TZ=Europe/London after other lines"]);
+      expect(found.tasks).toEqual([]);
+    }
     expect(told(importJenkins([{ path: "a.xml", text: "<project/>" }], utc), "note")).toEqual([
       "a: has no TimerTrigger, and was passed over",
     ]);
