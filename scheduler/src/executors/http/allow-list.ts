@@ -104,6 +104,7 @@ export function plainAddress(text: string): string | null {
 function parseEntry(text: string, option: string): Entry & { list: "names" | "addresses" } {
   const wrong = () =>
     new CarillonError("OPTION_INVALID", `${option}: ${JSON.stringify(text)} is no host and no address range`, {
+      path: option,
       hint: 'Give "api.example.com", "*.example.com", "*", "10.1.2.3", "10.1.0.0/16" or "fd00::/8", if need be with ":port".',
     });
   if (typeof text !== "string") throw wrong();

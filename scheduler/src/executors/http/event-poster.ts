@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
+import { type EventWebhookOptions, isSyslog } from "../../settings/event-webhooks.ts";
 import { AllowList } from "./allow-list.ts";
 import { caller } from "./notice.ts";
 import { signatureHeaders } from "./signature.ts";
@@ -10,11 +10,14 @@ import { type Resolve, systemResolve } from "./target.ts";
 export const patienceMs = 30_000;
 
 /**
- * Checks the address lists of all event webhooks when the process starts, so that later posts cannot fail on them.
+ * Checks the hosts and the address lists of all event webhooks when the process starts, so that later posts cannot fail on them.
  * @throws OPTION_INVALID
  */
 export function checkEventAddresses(webhooks: Readonly<Record<string, EventWebhookOptions>>): void {
-  for (const [name, { allow = [] }] of Object.entries(webhooks)) new AllowList(allow, `webhooks.${name}.allow`);
+  for (const [name, { url, allow = [] }] of Object.entries(webhooks)) {
+    if (!isSyslog(url)) new AllowList([new URL(url).host], `webhooks.${name}.url`);
+    new AllowList(allow, `webhooks.${name}.allow`);
+  }
 }
 
 /**

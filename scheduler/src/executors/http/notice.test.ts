@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../base/clock.ts";
+import { checkEventAddresses } from "./event-poster.ts";
 import { checkWebhooks, noticePoster } from "./notice.ts";
 
 const post = (webhook: string, addresses: string[], allow?: string[]) =>
@@ -40,4 +41,12 @@ it("an invalid allow list is refused at configuration, with the option's name", 
   expect(() => checkWebhooks({ ops: { webhook, allow: ["10.1.0.0/99"] } })).toThrow(
     'alarms.channels.ops.allow: "10.1.0.0/99"',
   );
+});
+
+it("a host that could never be called is refused at configuration, with the option's path", () => {
+  const url = "https://monitor.example.com./ping";
+  const refused = (path: string) => expect.objectContaining({ code: "OPTION_INVALID", path });
+  expect(() => checkWebhooks({}, { url, everyMs: 60_000, allow: [] })).toThrow(refused("alarms.ping.url"));
+  expect(() => checkEventAddresses({ siem: { url } })).toThrow(refused("webhooks.siem.url"));
+  checkEventAddresses({ siem: { url: "syslog+tls://logs.example.com.", audit: true } });
 });

@@ -11,17 +11,20 @@ import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
 /** The hint if the host is configured, but resolves to an address that is not allowed. */
 const allowHint =
-  "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels), or of alarms.ping.";
+  "Where it is meant, add that address to `allow` beside the URL, in alarms.channels, alarms.ping or webhooks.";
 
 const allowOf = (channel: ChannelOptions): string[] => ("allow" in channel && channel.allow) || [];
 
 /**
- * Checks the address lists of all channels that post by HTTP, and of the ping, when the node starts, so that later posts cannot fail on
- * them.
+ * Checks the hosts and the address lists of all channels that post by HTTP, and of the ping, when the node starts, so that later posts
+ * cannot fail on them.
  * @throws OPTION_INVALID
  */
 export function checkWebhooks(channels: Record<string, ChannelOptions>, ping: PingSettings | null = null): void {
-  if (ping) new AllowList(ping.allow, "alarms.ping.allow");
+  if (ping) {
+    new AllowList([new URL(ping.url).host], "alarms.ping.url");
+    new AllowList(ping.allow, "alarms.ping.allow");
+  }
   for (const [name, channel] of Object.entries(channels)) {
     const to = postsTo(channel);
     if (to === null) continue;
