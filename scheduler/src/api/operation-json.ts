@@ -27,3 +27,11 @@ const rangeObject = ({ fromMs, toMs, ...rest }: BackfillRange) => ({
   from: isoTime(fromMs),
   to: isoTime(toMs),
 });
+
+/** Converts a group of failed runs: its times, and the number of its last run. */
+export const failureGroupObject = <Group extends { firstMs: number; lastMs: number; lastRunId: number }>({
+  firstMs,
+  lastMs,
+  lastRunId,
+  ...group
+}: Group) => ({ ...group, first: isoTime(firstMs), last: isoTime(lastMs), lastRun: lastRunId });

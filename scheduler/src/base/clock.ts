@@ -94,15 +94,20 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
-/** Calls `work` with a signal that aborts together with `signal`, or after `ms`. @throws what `work` throws */
+/**
+ * Calls `work` with a signal that aborts together with `signal`, or after `ms`.
+ * @param tooLong returns the reason with which the signal aborts after `ms`
+ * @throws what `work` throws
+ */
 export async function limitedTo<Result>(
   clock: Clock,
   ms: number,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<Result>,
+  tooLong: () => Error = () => new Error("it took too long"),
 ): Promise<Result> {
   const overdue = new AbortController();
-  const cancel = clock.after(ms, () => overdue.abort(new Error("it took too long")));
+  const cancel = clock.after(ms, () => overdue.abort(tooLong()));
   try {
     return await work(AbortSignal.any([signal, overdue.signal]));
   } finally {

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { namespaceOf } from "../base/namespace.ts";
+import { CachedRead } from "../store/cached-read.ts";
 
 /** How long quotas and the counts of waiting runs are cached, in ms. */
 const readMs = 1_000;
@@ -44,11 +45,12 @@ export class Quotas {
   readonly #clock: Clock;
   readonly #minutes = new Map<string, Minute>();
   readonly #taken = new Map<string, { untilMono: number; found: Promise<Taken>; added: Added }>();
-  #read: { untilMono: number; rows: Promise<Quota[]> } | undefined;
+  readonly #rows: CachedRead<Quota[]>;
 
   constructor(store: QuotaStore, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
+    this.#rows = new CachedRead(clock, readMs, () => store.list());
   }
 
   /**
@@ -70,7 +72,7 @@ export class Quotas {
 
   /** Like `take`, for runs that have already been counted per namespace. @throws QUOTA_EXCEEDED */
   async takeCounted(user: string, count: () => Promise<readonly Counted[]>): Promise<void> {
-    const rows = await this.#rows();
+    const rows = await this.#rows.get();
     if (!rows.some(({ kind }) => kind !== "key")) return;
     const counted = await count();
     const takenBy = new Map<string, { found: Taken; added: Added }>();
@@ -108,12 +110,12 @@ export class Quotas {
 
   /** Counts runs that are enqueued by the workers of a key. @throws QUOTA_EXCEEDED */
   async takeOfKey(key: string, runs: number): Promise<void> {
-    this.#minute(quotaOf(await this.#rows(), "key", key), key, runs)();
+    this.#minute(quotaOf(await this.#rows.get(), "key", key), key, runs)();
   }
 
   /** The maximum number of event streams that this server sends to a user at once. */
   async streamsMost(user: string): Promise<number> {
-    return quotaOf(await this.#rows(), "user", user)?.streams ?? limits.streamsPerUser;
+    return quotaOf(await this.#rows.get(), "user", user)?.streams ?? limits.streamsPerUser;
   }
 
   /**
@@ -144,21 +146,9 @@ export class Quotas {
     );
   }
 
-  #rows(): Promise<Quota[]> {
-    const nowMono = this.#clock.monotonic();
-    if (this.#read && this.#read.untilMono > nowMono) return this.#read.rows;
-    const rows = this.#store.list();
-    const read = { untilMono: nowMono + readMs, rows };
-    this.#read = read;
-    return rows.catch((error) => {
-      if (this.#read === read) this.#read = undefined;
-      throw error;
-    });
-  }
-
   /** Called after a quota was changed on this server: clears the caches. */
   forget(): void {
-    this.#read = undefined;
+    this.#rows.forget();
     this.#taken.clear();
   }
 

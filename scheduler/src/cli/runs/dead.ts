@@ -1,3 +1,4 @@
+import { failureGroupObject } from "../../api/operation-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import type { DeadGroup } from "../../run/dead-letters.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -23,12 +24,7 @@ export function listDead(options: BulkOptions, terminal: Terminal): Promise<Exit
       terminal.object({
         letters: total.letters,
         reasons: total.groups,
-        groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
-          ...group,
-          first: iso(firstMs),
-          last: iso(lastMs),
-          lastRun: lastRunId,
-        })),
+        groups: groups.map(failureGroupObject),
       });
       return exitCodes.ok;
     }
@@ -83,10 +79,8 @@ export function showDead(
     const letters = await cluster.dead.letters({ fingerprint }, options.limit);
     const error = group.reason === null ? null : (await cluster.runs.find(group.lastRunId)).error;
     if (terminal.json) {
-      const { firstMs, lastMs, lastRunId, ...rest } = group;
       const listed = letters.map(({ runId, endedMs, task }) => ({ run: runId, task, ended: iso(endedMs) }));
-      const example = { lastRun: lastRunId, error };
-      terminal.object({ ...rest, first: iso(firstMs), last: iso(lastMs), ...example, runs: listed });
+      terminal.object({ ...failureGroupObject(group), error, runs: listed });
       return exitCodes.ok;
     }
     const { style } = terminal;

@@ -21,7 +21,7 @@ import {
   type Session,
   type ZooKeeper,
 } from "@carillon/zookeeper";
-import { type Clock, pause } from "../../base/clock.ts";
+import { type Clock, limitedTo, pause } from "../../base/clock.ts";
 import { CarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
 import {
   type Held,
@@ -89,29 +89,22 @@ export class ZooKeeperLocks implements LockPlace {
   async #try(spec: PermitSpec, take: Take, signal: AbortSignal): Promise<Held | undefined> {
     const { clock, timeoutMs, path } = this.#options;
     signal.throwIfAborted();
-    const late = new AbortController();
-    const cancel = clock.after(timeoutMs, () =>
-      late.abort(new CarillonError("COORDINATION_UNREACHABLE", `ZooKeeper did not answer within ${timeoutMs} ms`)),
-    );
-    const either = AbortSignal.any([signal, late.signal]);
-    try {
+    const untilTaken = async (either: AbortSignal): Promise<Held | undefined> => {
       for (;;) {
         try {
           const node = await take(false, either);
           return node && (await this.#hold(spec, node, either));
         } catch (error) {
+          either.throwIfAborted();
           // ZooKeeper was wiped while this process was connected; `#keepPath` creates the cluster's path again.
-          if (!isZooKeeperError(error, "NO_NODE")) throw error;
+          if (!isZooKeeperError(error, "NO_NODE")) throw path.translated(error);
           await pause(clock, retryMs, either);
           either.throwIfAborted();
         }
       }
-    } catch (error) {
-      either.throwIfAborted();
-      throw path.translated(error);
-    } finally {
-      cancel();
-    }
+    };
+    const late = `ZooKeeper did not answer within ${timeoutMs} ms`;
+    return limitedTo(clock, timeoutMs, signal, untilTaken, () => new CarillonError("COORDINATION_UNREACHABLE", late));
   }
 
   #turn(at: string): Take {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, limitedTo } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type Json, readJson } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
@@ -56,17 +56,13 @@ export function httpCaller({
   return (http: HttpSpec): Handler =>
     async (run, payload) => {
       const began = clock.monotonic();
-      const overdue = new AbortController();
-      const cancelTimeout = clock.after(http.timeoutMs, () => overdue.abort(tooSlow(http)));
-      const signal = AbortSignal.any([run.signal, overdue.signal]);
-      try {
-        const { answer, target, method } = await settled(call(run, payload, http, signal), signal);
-        const tookMs = Math.round(clock.monotonic() - began);
-        run.log.info(`${method} ${shownUrl(target.url)}: ${answer.status} after ${tookMs} ms`);
-        return judged(http, answer, target, method, clock.wall());
-      } finally {
-        cancelTimeout();
-      }
+      const called = (signal: AbortSignal) => settled(call(run, payload, http, signal), signal);
+      const { answer, target, method } = await limitedTo(clock, http.timeoutMs, run.signal, called, () =>
+        tooSlow(http),
+      );
+      const tookMs = Math.round(clock.monotonic() - began);
+      run.log.info(`${method} ${shownUrl(target.url)}: ${answer.status} after ${tookMs} ms`);
+      return judged(http, answer, target, method, clock.wall());
     };
 
   async function call(run: Run, payload: unknown, http: HttpSpec, signal: AbortSignal) {

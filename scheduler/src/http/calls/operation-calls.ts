@@ -3,7 +3,7 @@ import { comparisonObject } from "../../api/calendar-json.ts";
 import type { calendarRoutes } from "../../api/contract/calendars.ts";
 import type { operationRoutes } from "../../api/contract/operations.ts";
 import type { Read } from "../../api/contract.ts";
-import { operationObject } from "../../api/operation-json.ts";
+import { failureGroupObject, operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
 import { labelsOfTexts } from "../../api/run-labels.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -132,15 +132,7 @@ export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof 
     },
     async listDeadGroups(given, { reach }) {
       const { groups, total } = await store.deadLetters.groups(filterOf(given, reach));
-      return {
-        groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
-          ...group,
-          first: isoTime(firstMs),
-          last: isoTime(lastMs),
-          lastRun: lastRunId,
-        })),
-        total,
-      };
+      return { groups: groups.map(failureGroupObject), total };
     },
     async listErrors({ task, since }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
@@ -154,12 +146,9 @@ export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof 
       const reasons = await store.deadLetters.reasons(listed.map(({ lastRunId }) => lastRunId));
       return {
         from: isoTime(fromMs),
-        groups: listed.map(({ firstMs, lastMs, lastRunId, tasks, ...group }) => ({
-          ...group,
-          reason: reasons.get(lastRunId) ?? null,
-          first: isoTime(firstMs),
-          last: isoTime(lastMs),
-          lastRun: lastRunId,
+        groups: listed.map(({ tasks, ...group }) => ({
+          ...failureGroupObject(group),
+          reason: reasons.get(group.lastRunId) ?? null,
           tasks: tasks.slice(0, limits.deadGroupTasks),
           taskCount: tasks.length,
         })),

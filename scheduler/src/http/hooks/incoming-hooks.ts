@@ -10,6 +10,7 @@ import { readJson } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
 import { keyOverTime } from "../../run/keys/key-over-time.ts";
+import { CachedRead } from "../../store/cached-read.ts";
 import { type Enqueues, payloadBytes } from "../../store/enqueues.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { traceparentOf } from "../../store/trace-context.ts";
@@ -42,17 +43,20 @@ interface Ready {
 /** Receives the requests of incoming webhooks, verifies them and enqueues their runs. See docs/tasks/hooks.md. */
 export class IncomingHooks {
   readonly #options: IncomingHooksOptions;
-  #cached: { untilMono: number; hooks: Promise<ReadonlyMap<string, Ready>> } | undefined;
+  readonly #hooks: CachedRead<ReadonlyMap<string, Ready>>;
   /** When it was last logged that a hook's secret cannot be opened, by the hook's name. */
   readonly #shutMono = new Map<string, number>();
 
   constructor(options: IncomingHooksOptions) {
     this.#options = options;
+    const { clock, hooks } = options;
+    const read = async () => new Map((await hooks.keyed()).map((hook) => [hook.name, this.#ready(hook)]));
+    this.#hooks = new CachedRead(clock, freshMs, read);
   }
 
   /** Called after a hook was changed on this server. A change on another server takes effect here after `freshMs`. */
   forget(): void {
-    this.#cached = undefined;
+    this.#hooks.forget();
   }
 
   register(app: FastifyInstance): void {
@@ -77,7 +81,7 @@ export class IncomingHooks {
     this.#options.checkServing();
     const { "*": name } = request.params as { "*": string };
     const raw = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-    const found = (await this.#hooks()).get(name);
+    const found = (await this.#hooks.get()).get(name);
     const nowMs = this.#options.storeClock.now();
     const { hook, secret } = found ?? { hook: decoy, secret: null };
     // The signature is computed for an unknown hook too, so that the time of the answer does not reveal which hooks exist.
@@ -110,18 +114,6 @@ export class IncomingHooks {
     const traceparent = traceparentOf(request.headers.traceparent);
     const { runId, created } = await enqueues.one(task, { ...write, ...keyOverTime(options) }, traceparent, nowMs);
     return { run: runId, created };
-  }
-
-  #hooks(): Promise<ReadonlyMap<string, Ready>> {
-    const nowMono = this.#options.clock.monotonic();
-    if (this.#cached && this.#cached.untilMono > nowMono) return this.#cached.hooks;
-    const hooks = this.#options.hooks.keyed().then((all) => new Map(all.map((hook) => [hook.name, this.#ready(hook)])));
-    const cached = { untilMono: nowMono + freshMs, hooks };
-    this.#cached = cached;
-    return hooks.catch((error) => {
-      if (this.#cached === cached) this.#cached = undefined;
-      throw error;
-    });
   }
 
   /** Decrypts the hook's secret. */
