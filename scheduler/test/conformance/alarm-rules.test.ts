@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { RuleContent } from "../../src/alarms/stored-rules.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { defineTask } from "../../src/task/task.ts";
+import { releaseOf } from "../../src/task/release.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { Rules, summaryMs } from "../support/alarm-rules-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -358,6 +359,21 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
     await rules.create("ours/unserved", { kind: "unserved" });
     await rules.look(rules.t);
     expect(await rules.open_()).toEqual(["ours/unserved ours/scope-d"]);
+  });
+
+  it("of a namespace find its tasks, however many tasks of others are in the same state", async () => {
+    const { stage } = rules;
+    const many = Array.from({ length: 1_001 }, (_, n) => defineTask(`a/${n}`, {}));
+    const by = { release: releaseOf("1", []), graceMs: minute };
+    await stage.store.tasks.saveAll([...many, defineTask("b/held", {})], change(rules.t), by);
+    await stage.rows(
+      "update $s.task set paused_ms = $1, paused_failures = 3, paused_why = '3 runs failed' where deleted_ms is null",
+      [rules.t],
+    );
+    await rules.create("b/paused", { kind: "paused", channels: ["ops"] });
+    await rules.look(rules.t);
+    expect(await rules.open_()).toEqual(["b/paused b/held"]);
+    await stage.rows("update $s.task set deleted_ms = $1 where name like 'a/%'", [rules.t]);
   });
 
   it("send nothing in quiet hours, and send alarms that are still open when these end", async () => {

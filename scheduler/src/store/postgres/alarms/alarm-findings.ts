@@ -186,7 +186,8 @@ export async function whyBehind(
     const question = askedOf(s)[rule] as Question;
     const [found] = await database.query<{ subject: string; text: string }>(
       `alarm-behind-${rule}`,
-      rule === "overdue" ? overdueSql(s, utcSql, 1, true) : question.sql,
+      // Runs that wait for a limit wait as their task's owner intends.
+      rule === "overdue" ? overdueSql(s, utcSql, 1, "w.cause = 'worker'") : question.sql,
       question.valueOf(thresholds, now),
     );
     if (found) return `${ruleWords[rule]}: ${found.subject}: ${found.text}`;
@@ -197,9 +198,16 @@ export async function whyBehind(
 /** Returns SQL that formats a time as ISO 8601. @param ms an SQL expression for epoch milliseconds */
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
-export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
+/**
+ * @param scope returns an SQL condition on the tasks `t` of which findings are wanted; its parameters begin with the given number. It is a
+ * part of the statements, because each returns at most `most` findings, which could all be of other tasks.
+ */
+export const askedOf = (
+  s: string,
+  scope: (first: number) => string = () => "true",
+): Partial<Record<AlarmRule, Question>> => ({
   overdue: {
-    sql: overdueSql(s, utcSql, most),
+    sql: overdueSql(s, utcSql, most, scope(2)),
     valueOf: ({ overdueMs }, now) => [now - overdueMs],
   },
   stuck: {
@@ -208,7 +216,7 @@ export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
                     when bool_or(r.started_ms is null) then 'claimed, and never started' else 'past its timeout' end as text
         from ${s}.run r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id
         where r.state = ${runState.claimed} and (o.ended_ms < $1 or (r.started_ms is null and greatest(r.due_ms, r.claimed_ms) < $1)
-              or r.started_ms + ${timeoutMsSql} < $1)
+              or r.started_ms + ${timeoutMsSql} < $1) and ${scope(2)}
         group by t.name order by t.name limit ${most}`,
     valueOf: ({ stuckMs }, now) => [now - stuckMs],
   },
@@ -217,7 +225,7 @@ export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
     sql: `select t.name as subject, 0::float8 as count, null::float8 as run,
                'a slot came due and was not planned: ' || ${utcSql("p.next_slot_ms")} as text
         from ${s}.plan p join ${s}.task t on t.id = p.task_id
-        where p.next_slot_ms < $1 and not p.paused and t.deleted_ms is null order by p.next_slot_ms limit ${most}`,
+        where p.next_slot_ms < $1 and not p.paused and t.deleted_ms is null and ${scope(2)} order by p.next_slot_ms limit ${most}`,
     valueOf: ({ unfiredMs }, now) => [now - unfiredMs],
   },
   leaderless: {
@@ -245,7 +253,8 @@ export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
   paused: {
     sql: `select name as subject, 1::float8 as count, null::float8 as run,
                format('%s: nothing of it starts until carillon tasks resume %s', paused_why, name) as text
-        from ${s}.task where paused_failures is not null and paused_ms is not null and deleted_ms is null order by name limit ${most}`,
+        from ${s}.task t where paused_failures is not null and paused_ms is not null and deleted_ms is null and ${scope(1)}
+        order by name limit ${most}`,
     valueOf: () => [],
   },
   ended: {

@@ -12,7 +12,7 @@ import { parseDuration } from "../../../base/duration.ts";
 import { isCarillonError } from "../../../base/errors.ts";
 import { defaultNamespace, namespaceOf } from "../../../base/namespace.ts";
 import type { Database } from "../database.ts";
-import { askedOf, counted, findingOf, markFull, most } from "./alarm-findings.ts";
+import { askedOf, counted, findingOf, markFull } from "./alarm-findings.ts";
 import { finders } from "./rule-findings.ts";
 import { countedKinds, enabledSql } from "./rule-store.ts";
 import { type Found, type Looking, lookLock, type Watched } from "./watched.ts";
@@ -95,15 +95,18 @@ const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watche
 };
 
 /**
- * SQL condition: a task `t` is in a rule's scope. $1 to $4 are the parts of the scope, from `scopeValues`. The text is the same for all
- * rules, so that the database prepares few statements.
+ * SQL condition: a task `t` is in a rule's scope. The four parameters from `first` on are the parts of the scope, from `scopeValues`. The
+ * text is the same for all rules of a kind, so that the database prepares few statements.
  */
-const scopeSql = (s: string): string => `t.deleted_ms is null
-  and ($1::text is null or case when $1 = '${defaultNamespace}' then position('/' in t.name) = 0 else starts_with(t.name, $1 || '/') end)
-  and ($2::text[] is null or t.name like any ($2))
-  and ($3::text[] is null or t.group_id in (select id from ${s}.worker_group where name = any ($3)))
-  and ($4::jsonb is null or ($4->'labels' is null or t.run_labels @> ($4->'labels'))
-    and ($4->'owners' is null or ($4->'owners') ? (t.definition->>'owner')))`;
+function scopeSql(s: string, first = 1): string {
+  const [namespace, names, groups, labelled] = [0, 1, 2, 3].map((at) => `$${first + at}`);
+  return `t.deleted_ms is null
+  and (${namespace}::text is null or case when ${namespace} = '${defaultNamespace}' then position('/' in t.name) = 0 else starts_with(t.name, ${namespace} || '/') end)
+  and (${names}::text[] is null or t.name like any (${names}))
+  and (${groups}::text[] is null or t.group_id in (select id from ${s}.worker_group where name = any (${groups})))
+  and (${labelled}::jsonb is null or (${labelled}->'labels' is null or t.run_labels @> (${labelled}->'labels'))
+    and (${labelled}->'owners' is null or (${labelled}->'owners') ? (t.definition->>'owner')))`;
+}
 
 function scopeValues({ name, content: { scope = {} } }: Rule): unknown[] {
   const { tasks, groups, labels, owners, everywhere = false } = scope;
@@ -124,19 +127,19 @@ async function findingsOf(looking: Looking, rule: Rule, news: readonly Finding[]
   const { kind } = rule.content;
   const values = scopeValues(rule);
   if (!isGiven(kind)) return finders[kind]({ ...looking, rule, scope: scopeSql(s), values, news });
-  const question = askedOf(s)[kind];
+  const question = askedOf(s, (first) => scopeSql(s, first))[kind];
   const { rows } = question
-    ? await client.query(question.sql, question.valueOf(spansOf(rule.content), now))
+    ? await client.query(question.sql, [...question.valueOf(spansOf(rule.content), now), ...values])
     : { rows: [] };
-  const found = rows.map((row) => findingOf(kind, row));
-  if (kind === "unfired") found.push(...news.filter((finding) => finding.rule === "unfired"));
-  if (found.length === 0) return [];
+  const found: Found[] = rows.map((row) => findingOf(kind, row));
+  const missed = kind === "unfired" ? news.filter((finding) => finding.rule === "unfired") : [];
+  if (missed.length === 0) return found;
   const { rows: inside } = await client.query(
-    `select t.name from ${s}.task t where ${scopeSql(s)} and t.name = any ($5) limit ${most}`,
-    [...values, found.map(({ subject }) => subject)],
+    `select t.name from ${s}.task t where ${scopeSql(s)} and t.name = any ($5)`,
+    [...values, missed.map(({ subject }) => subject)],
   );
   const names = new Set(inside.map(({ name }) => name));
-  return found.filter(({ subject }) => names.has(subject));
+  return [...found, ...missed.filter(({ subject }) => names.has(subject))];
 }
 
 function spansOf(content: RuleContent) {

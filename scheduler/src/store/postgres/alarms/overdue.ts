@@ -38,9 +38,9 @@ const heldSql = (s: string, before: string) => {
  * index that claims use. Runs of an edited or resumed task count as waiting only since the edit or the resume.
  * @param utc returns SQL that formats a time as text
  * @param most the most tasks to return
- * @param forWorker true to return only runs that wait for a worker, because runs that wait for a limit wait as their task's owner intends
+ * @param which SQL: a condition on the cause `w.cause` and the task `t`
  */
-export const overdueSql = (s: string, utc: (ms: string) => string, most: number, forWorker = false): string => `
+export const overdueSql = (s: string, utc: (ms: string) => string, most: number, which: string): string => `
   with waiting as (
     select o.task_id, o.due_ms, case
         when exists (select from ${s}.group_limit l where l.group_id = t.group_id and l.full_ms >= $1) then 'group'
@@ -56,5 +56,5 @@ export const overdueSql = (s: string, utc: (ms: string) => string, most: number,
            else format('its task''s own limit, %s: raise it, or enqueue less', ${ownLimits}) end) as text
   from waiting w join ${s}.task t on t.id = w.task_id join ${s}.worker_group g on g.id = t.group_id
     left join ${s}.group_limit l on l.group_id = g.id
-  ${forWorker ? "where w.cause = 'worker'" : ""}
+  where ${which}
   group by t.id, g.name, l.most, w.cause order by min(w.due_ms) limit ${most}`;
