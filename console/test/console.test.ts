@@ -61,6 +61,7 @@ const screens = (): [path: string, shows: string][] => [
   ["/access?part=tokens", "ct_"],
   ["/access?part=keys", "carillon worker"],
   ["/access?part=secrets", "run.secret"],
+  ["/access?part=hooks", "No hooks|没有入站 Webhook"],
   ["/access?part=quotas", "quotas|配额"],
   ["/access?part=sign-in", "the house"],
   ["/settings", "English"],
