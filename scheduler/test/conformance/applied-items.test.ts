@@ -28,7 +28,7 @@ async function apply(bundle: string, given: Partial<Parameters<Client["planBundl
   return appliedItems.map(({ item, name, kind, version, error }) => [item, name, kind, error?.code ?? version]);
 }
 const stepsOf = async (bundle: string, given: Partial<Parameters<Client["planBundle"]>[0]>, by = api) =>
-  (await by.planBundle({ bundle, tasks: [], ...given })).items;
+  (await by.planBundle({ bundle, tasks: [], ...given })).itemSteps;
 
 describe("alarm rules and hooks of files", () => {
   test("are created, found equal, changed, and removed with prune only, in one plan with the tasks", async () => {
@@ -61,7 +61,7 @@ describe("alarm rules and hooks of files", () => {
     expect(await apply("a", changed)).toEqual([["alarm", "a-1", "change", 2]]);
     const none = { alarms: [], hooks: [] };
     expect(await api.planBundle({ bundle: "a", tasks: [], ...none })).toMatchObject({
-      items: [],
+      itemSteps: [],
       leftItems: [
         { item: "alarm", name: "a-1" },
         { item: "hook", name: "h-1" },
@@ -162,7 +162,7 @@ describe("alarm rules and hooks of files", () => {
     });
     const tasksOnly = stage.clientOf(await stage.token("admin", { scopes: ["tasks:read", "tasks:write"] }));
     await expect(stepsOf("h", { alarms: rule }, tasksOnly)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
-    expect(await tasksOnly.planBundle({ bundle: "h", tasks: [], prune: true })).toMatchObject({ items: [] });
+    expect(await tasksOnly.planBundle({ bundle: "h", tasks: [], prune: true })).toMatchObject({ itemSteps: [] });
     for (const [given, path] of [
       [{ alarms: [{ name: "w", content: { kind: "ended", more: 1 } }] }, "alarms[0].content.more"],
       [{ alarms: [...rule, ...rule] }, "alarms[1].name"],

@@ -98,7 +98,7 @@ export const bundleRoutes = {
       bundle: z.string(),
       steps: z.array(step).describe("In the order in which they are carried out."),
       left: z.array(taskName).describe("The bundle's, not among the tasks, and left without `prune`."),
-      items: z
+      itemSteps: z
         .array(itemStep)
         .default([])
         .describe("The steps of alarm rules and hooks, which follow those of the tasks."),

@@ -26,7 +26,7 @@ export const taskExamples = {
         },
       ],
       left: [],
-      items: [],
+      itemSteps: [],
       leftItems: [],
     },
   },

@@ -11,7 +11,7 @@ type By = Answer<"planBundle">["steps"][number]["by"];
 const byRecord = (by: By) =>
   by ? { by: { author: by.author, reason: by.reason, changedMs: Date.parse(by.changed) } } : {};
 
-export const planRecord = ({ bundle, steps, left, items, leftItems }: Answer<"planBundle">): ApplyPlan => ({
+export const planRecord = ({ bundle, steps, left, itemSteps: items, leftItems }: Answer<"planBundle">): ApplyPlan => ({
   bundle,
   left,
   leftItems,

@@ -85,7 +85,7 @@ export function bundleCalls(
         content: step.content ?? null,
         given: step.given ?? null,
       }));
-      return { plan: planId(plan), bundle, steps, left, items, leftItems };
+      return { plan: planId(plan), bundle, steps, left, itemSteps: items, leftItems };
     },
 
     async applyBundle({ plan: expected, reason, ...given }, call) {
