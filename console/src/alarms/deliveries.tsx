@@ -67,8 +67,8 @@ function State({ of: { failing } }: { of: Consumer }) {
   if (failing === null) return <Tag tone="ok">{t("deliveries.fine")}</Tag>;
   return (
     <>
-      <Tag tone="bad">{t("deliveries.fails", { n: failing.attempt })}</Tag> {failing.run !== null && <RunLink run={failing.run} />}{" "}
-      <span className="soft">{plain(failing.error)}</span>
+      <Tag tone="bad">{t("deliveries.fails", { n: failing.attempt })}</Tag>{" "}
+      {failing.run !== null && <RunLink run={failing.run} />} <span className="soft">{plain(failing.error)}</span>
     </>
   );
 }

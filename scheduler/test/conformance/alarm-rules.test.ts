@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { RuleContent } from "../../src/alarms/stored-rules.ts";
 import { every } from "../../src/schedule/schedule.ts";
-import { defineTask } from "../../src/task/task.ts";
 import { releaseOf } from "../../src/task/release.ts";
+import { defineTask } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { Rules, summaryMs } from "../support/alarm-rules-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
