@@ -100,7 +100,7 @@ export class VerdictBatcher {
   #takeOthers(): Settlement[] {
     const large = this.#large;
     if (!large) return [];
-    const others = this.#waiting.filter(({ taskId }) => !large.has(taskId)).slice(0, settlementsPerStatement);
+    const others = this.#waiting.filter(({ taskId }) => !large.has(taskId)).slice(0, manyVerdicts);
     const taken = new Set(others);
     if (others.length > 0) this.#waiting = this.#waiting.filter((settlement) => !taken.has(settlement));
     return others;

@@ -52,7 +52,7 @@ say(`${length}, ${faultsPerMinute} faults a minute, seed ${seed}`);
 record({
   kind: "began",
   command: ["npm run prove -- soak", ...process.argv.slice(2)].join(" "),
-  commit: execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim(),
+  ...(values.log !== undefined && { commit: execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim() }),
   seed,
   node: process.version,
   machine: `${availableParallelism()} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform}`,

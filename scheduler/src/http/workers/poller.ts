@@ -22,7 +22,7 @@ import { ClaimGroups } from "./claim-groups.ts";
 import { FlowCalls } from "./flow-calls.ts";
 import type { InexactItems } from "./inexact-parts.ts";
 import { Listening } from "./listening.ts";
-import { type Attached, Sessions, sessionOver } from "./sessions.ts";
+import { type Attached, Sessions, sessionOver, storeSilent } from "./sessions.ts";
 import { VerdictBatches } from "./verdict-batches.ts";
 import { settlementOf } from "./verdicts.ts";
 import { WaitingPoll } from "./waiting-poll.ts";
@@ -173,6 +173,7 @@ export class Poller {
     const runs = want > 0 ? await this.#claimGroups.claim(session, want, aheadMs) : [];
     const recalled = session.recalls.some(({ fence }) => !session.told.has(fence));
     if (runs.length > 0 || answerNow || recalled || waitMs === 0 || gone.aborted || this.#closed) return runs;
+    if (session.unheard) throw storeSilent();
     const sureMs = session.held.size > 0 ? session.row.timeoutMs / waitsPerTimeout : waitMs;
     // If a poll of this session is waiting already, the newer one replaces it.
     session.waiting?.end();

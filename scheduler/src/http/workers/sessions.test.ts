@@ -57,23 +57,24 @@ async function waitingAt(clock: VirtualClock, beat: () => Promise<Map<number, bo
     () => (outcome = "answered"),
     ({ code }) => (outcome = code),
   );
-  return { sessions, outcome: () => outcome };
+  return { sessions, session, outcome: () => outcome };
 }
 
 it("a waiting poll is refused before its session ends if the store does not answer the server's heartbeat", async () => {
   const clock = new VirtualClock(60_000);
-  const { sessions, outcome } = await waitingAt(clock, () => new Promise(() => undefined));
+  const { sessions, session, outcome } = await waitingAt(clock, () => new Promise(() => undefined));
   await pass(clock, 3_900);
-  expect(outcome()).toBe("waits");
+  expect([outcome(), session.unheard]).toEqual(["waits", false]);
   await pass(clock, 200);
-  expect(outcome()).toBe("STORE_UNREACHABLE");
+  // A further poll would wait in vain too.
+  expect([outcome(), session.unheard]).toEqual(["STORE_UNREACHABLE", true]);
   sessions.close();
 });
 
 it("a waiting poll is refused at once if the store refuses the server's heartbeat, and goes on waiting if it answers", async () => {
   const clock = new VirtualClock(60_000);
   let reachable = true;
-  const { sessions, outcome } = await waitingAt(clock, async () => {
+  const { sessions, session, outcome } = await waitingAt(clock, async () => {
     if (!reachable) throw new Error("the store is away");
     return new Map([[1, false]]);
   });
@@ -81,6 +82,9 @@ it("a waiting poll is refused at once if the store refuses the server's heartbea
   expect(outcome()).toBe("waits");
   reachable = false;
   await pass(clock, 2_100);
-  expect(outcome()).toBe("STORE_UNREACHABLE");
+  expect([outcome(), session.unheard]).toEqual(["STORE_UNREACHABLE", true]);
+  reachable = true;
+  await pass(clock, 2_100);
+  expect(session.unheard).toBe(false);
   sessions.close();
 });

@@ -59,6 +59,8 @@ export class Attached {
   ungiven: ClaimedRun[] = [];
   /** True if the session's claims in the store differed from the cached ones at the last heartbeat. */
   suspect = false;
+  /** True while the store has not answered this server's last heartbeat for the session in time. */
+  unheard = false;
 
   constructor(row: RemoteSession, groupIds: number[]) {
     this.row = row;
@@ -123,6 +125,12 @@ export class Attached {
     this.waiting?.end();
   }
 
+  /** Called when the store has not answered a heartbeat in time: refuses the waiting poll, and further ones until it answers. */
+  refuse(): void {
+    this.unheard = true;
+    this.waiting?.refuse(storeSilent());
+  }
+
   drop(fence: number): void {
     const holding = this.held.get(fence);
     if (holding === undefined) return;
@@ -152,7 +160,10 @@ export const sessionOver = (sessionId: number) =>
     hint: "Join again, and name it as `former`: what was not taken back yet moves to the new session.",
   });
 
-const storeSilent = () =>
+/** The interval of a session's heartbeats in ms. If a heartbeat is not answered within this time, the session's waiting poll is refused. */
+const beatMsOf = ({ timeoutMs }: { timeoutMs: number }) => Math.min(longestBeatMs, timeoutMs / beatsPerTimeout);
+
+export const storeSilent = () =>
   new CarillonError("STORE_UNREACHABLE", "the store did not answer this server's heartbeat for its workers", {
     hint: "Go to another server, or try again.",
   });
@@ -311,24 +322,20 @@ export class Sessions {
   }
 
   #beaten(session: Attached, beganMs: number): void {
+    session.unheard = false;
     session.sureUntilMs = Math.max(session.sureUntilMs, beganMs + session.row.timeoutMs - marginMs);
   }
 
   #arm(): void {
     if (this.#cancel || this.#closed || this.#attached.size === 0) return;
-    this.#cancel = this.#options.clock.after(this.#everyMs(), () => {
+    let everyMs = longestBeatMs;
+    for (const { row } of this.#attached.values()) everyMs = Math.min(everyMs, beatMsOf(row));
+    this.#cancel = this.#options.clock.after(everyMs, () => {
       void this.#beat().finally(() => {
         this.#cancel = undefined;
         this.#arm();
       });
     });
-  }
-
-  /** The interval of the heartbeats in ms, by the session with the shortest timeout. */
-  #everyMs(): number {
-    let everyMs = longestBeatMs;
-    for (const { row } of this.#attached.values()) everyMs = Math.min(everyMs, row.timeoutMs / beatsPerTimeout);
-    return everyMs;
   }
 
   async #beat(): Promise<void> {
@@ -345,21 +352,16 @@ export class Sessions {
     if (due.length === 0) return;
     const beganMs = storeClock.now();
     // Another server may reach the store. A worker whose poll waits here would not go there before its session is over.
-    const refuse = () => {
-      for (const { waiting } of due) waiting?.refuse(storeSilent());
-    };
-    const answered = clock.after(this.#everyMs(), refuse);
+    const refusals = [...new Set(due.map(({ row }) => beatMsOf(row)))].map((afterMs) =>
+      clock.after(afterMs, () => {
+        for (const session of due) if (beatMsOf(session.row) === afterMs) session.refuse();
+      }),
+    );
     try {
-      const alive = await store.workers
-        .beat(
-          due.map(({ id }) => id),
-          beganMs,
-        )
-        .catch((error) => {
-          refuse();
-          throw error;
-        })
-        .finally(answered);
+      const alive = await store.workers.beat(
+        due.map(({ id }) => id),
+        beganMs,
+      );
       this.#beatenMono = mono;
       for (const session of due) {
         const draining = alive.get(session.id);
@@ -375,8 +377,10 @@ export class Sessions {
       await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
-      // The workers whose polls waited here poll other servers now.
+      for (const session of due) session.refuse();
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
+    } finally {
+      for (const cancel of refusals) cancel();
     }
   }
 }

@@ -31,8 +31,7 @@ const busyMs = 50;
 
 /** SQL: the limited groups. The database evaluates this once per statement; the table is empty if there are no limits. */
 const limitedGroups = (s: string) => `array(select group_id from ${s}.group_limit)`;
-/** SQL: the tasks of the limited groups. */
-export const limitedTasks = (s: string) =>
+const limitedTasks = (s: string) =>
   `array(select lt.id from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id)`;
 
 /**

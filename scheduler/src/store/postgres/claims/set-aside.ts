@@ -88,7 +88,8 @@ export async function takeUpLeft(database: Database, which: Left, nowMs: number)
       if (isStoreAway(error)) throw error;
       failures.push(error);
     }
-  if (failures.length > 0) throw failures[0];
+  // The first error that does not only say that a task is locked, which passes by itself.
+  if (failures.length > 0) throw failures.find((error) => !isCarillonError(error, "STORE_CONFLICT")) ?? failures[0];
   return taken;
 }
 

@@ -6,7 +6,7 @@ import { recordSql } from "../events/recording.ts";
 import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
 import { readyMsSql } from "./claimed-columns.ts";
-import { limitedTasks, makesRoomSql } from "./group-limits.ts";
+import { makesRoomSql } from "./group-limits.ts";
 
 /**
  * Sorts items by run number. Statements that write many runs write them in this order, so that no two of them deadlock. Runs of a backlog
@@ -142,7 +142,8 @@ export const endedEachSql = (
 
 /**
  * SQL: one row for all ends, as `endedSql`, and in it the rows of `endedEachSql` for only those runs whose end another run waits for. Ten
- * thousand ends of a task with a concurrency limit have none.
+ * thousand ends of a task with a concurrency limit have none. The subqueries look up each task once, so their cost depends on the ended runs
+ * and not on the number of tasks that are followed or limited.
  */
 export const endedLinkedSql = (
   s: string,
@@ -151,7 +152,9 @@ export const endedLinkedSql = (
     json_agg(json_build_object('fence', fence, 'task_id', task_id, 'slotMs', slot_ms, 'origin', origin, 'parentId', parent_id, 'limitKey', limit_key,
       'again', again, 'cancelling', cancelling, 'followed', followed, 'makesRoom', makes_room)) filter (where parent_id is not null or followed or makes_room) as awaited,
     ${againSql}, ${heardSql}
-  from (select *, task_id = any (array(select upstream_id from ${s}.follow)) as followed, task_id = any (${limitedTasks(s)}) as makes_room from gone) g`;
+  from (select *,
+      task_id in (select t.task_id from (select distinct task_id from gone) t where exists (select from ${s}.follow f where f.upstream_id = t.task_id)) as followed,
+      task_id in (select t.task_id from (select distinct task_id from gone) t where ${makesRoomSql(s, "t.task_id")}) as makes_room from gone) g`;
 
 export function finishValues(items: Ended[]): unknown[] {
   const outcomes = items.map(({ verdict }) => runOutcome[verdict.outcome]);
