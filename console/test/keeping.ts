@@ -264,7 +264,7 @@ export function calendarsAndAccess(house: House): void {
       const { page, go } = await house.visit({ as: "viewer" });
       await go("/access?part=users");
       await page.getByRole("tab", { name: "Tokens", selected: true }).waitFor();
-      expect(await page.getByRole("tab").allTextContents()).toEqual(["Tokens", "Quotas", "Signing in"]);
+      expect(await page.getByRole("tab").allTextContents()).toEqual(["Tokens", "Hooks", "Quotas", "Signing in"]);
       await go("/calendars/de");
       await page.getByRole("button", { name: /present/ }).waitFor();
       expect(await page.getByRole("button", { name: "Edit", exact: true }).count()).toBe(0);
