@@ -1,5 +1,6 @@
 /** Tests the events about slots and changes: each is recorded in its case, and only while a consumer wants its type. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { cron, every } from "../../src/schedule/schedule.ts";
 import { isMatch } from "../../src/store/event-feed.ts";
 import {
@@ -14,7 +15,7 @@ import {
 import { defineTask } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { asCode, change, openStage, type Stage } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 
@@ -91,6 +92,20 @@ describe.each(everyPostgres())("events of slots and changes in the store, $title
       ["slot.skipped", true],
     ]);
     expect((await read()).filter(({ type, task }) => type === "run.skipped" && task === "lone")).toHaveLength(1);
+  });
+
+  it("record nothing for the slot of a finished run when a rerun of it is skipped", async () => {
+    await begin();
+    const task = await stage.task("again", { schedule: cron("0 * * * *"), overlap: "skip", group: "again" });
+    await stage.plan([task], session, at(1));
+    const [run] = (await stage.claim(session, [task], at(1))) as [ClaimedRun];
+    await stage.store.claims.settle(session, [settlement(run, succeededVerdict, at(1))], at(1));
+    await stage.enqueue(task, {}, at(1));
+    expect(await stage.claim(session, [task], at(1))).toHaveLength(1);
+    const { runId } = await stage.store.operations.rerun(run.runId, change(at(1)));
+    await stage.store.plans.admitHeld(at(1), at(1));
+    expect((await read()).filter(({ type }) => type === "run.skipped").map((event) => event.runId)).toEqual([runId]);
+    expect((await slotsOf(task)).map(({ type }) => type)).toEqual(["slot.planned"]);
   });
 
   it("record slots that came due during a pause as skipped, and those that a backfill makes runs of as caught up", async () => {

@@ -48,6 +48,7 @@ export const endUnclaimedSql = (
   ), marked as (
     update ${s}.slot l set outcome = gone.slot_outcome, reason = gone.why from gone
     where gone.slot_outcome is not null and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id
+    returning l.task_id, l.slot_ms, l.run_id, l.outcome, l.reason, gone.ended_ms
   ), onward as (
     update ${s}.plan p set next_slot_ms = greatest(${now}::bigint + p.after_end_ms, gone.slot_ms + 1) from gone
     where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning 1
@@ -61,12 +62,12 @@ export const endUnclaimedSql = (
     select count(${notifySql(s, "said")}) from (select 'plans' as said from onward union select 'child ' || parent_id from gone where source = ${child}) x
   ), ${followAgainSql(s)}, ${hearSql(s)},
   ${recordSql(s, "gone e", "e.outcome", `e.attempt - (e.state = ${runState.claimed})::int`)},
-  ${recordSlotsSql(s, "recorded_slots", "(select * from gone where slot_ms is not null) e", {
-    kind: unrunKindSql("e.slot_outcome"),
+  ${recordSlotsSql(s, "recorded_slots", "marked e", {
+    kind: unrunKindSql("e.outcome"),
     task: "e.task_id",
     slot: "e.slot_ms",
-    run: "e.id",
-    why: "e.why",
+    run: "e.run_id",
+    why: "e.reason",
     now: "e.ended_ms",
   })}
   select ${answer}, (select * from told) as told, ${againSql}, ${heardSql} from gone`;
