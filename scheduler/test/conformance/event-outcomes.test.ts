@@ -1,5 +1,7 @@
 /** Tests the events about slots and changes: each is recorded in its case, and only while a consumer wants its type. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventOf } from "../../src/library/events/event.ts";
+import { cloudEvent } from "../../src/library/events/outgoing.ts";
 import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { cron, every } from "../../src/schedule/schedule.ts";
 import { isMatch } from "../../src/store/event-feed.ts";
@@ -106,6 +108,23 @@ describe.each(everyPostgres())("events of slots and changes in the store, $title
     await stage.store.plans.admitHeld(at(1), at(1));
     expect((await read()).filter(({ type }) => type === "run.skipped").map((event) => event.runId)).toEqual([runId]);
     expect((await slotsOf(task)).map(({ type }) => type)).toEqual(["slot.planned"]);
+  });
+
+  it("have an id as CloudEvents that is the same at each read, and differs if a slot is planned again", async () => {
+    await begin();
+    const task = await stage.task("edited", { schedule: cron("0 * * * *") });
+    await stage.plan([task], session, at(1));
+    await stage.plan([await stage.task("edited", { schedule: cron("*/30 * * * *") })], session, at(1));
+    const idsOf = async () => {
+      const events = (await read()).filter(({ type, told }) => type === "slot.planned" && told !== null);
+      const ofSlot = events.filter((event) => event.task === "edited" && (event.told as SlotContent).slot === at(1));
+      const all = await Promise.all(ofSlot.map((event) => eventOf(event, { opened: async (stored) => stored })));
+      return all.map((event) => cloudEvent(event, "/carillon/test").id);
+    };
+    const ids = await idsOf();
+    expect(new Set(ids).size).toBe(2);
+    expect(ids).toHaveLength(2);
+    expect(await idsOf()).toEqual(ids);
   });
 
   it("record slots that came due during a pause as skipped, and those that a backfill makes runs of as caught up", async () => {

@@ -3,19 +3,20 @@ import { isoTime } from "../../api/run-json.ts";
 import { type Clock, limitedTo } from "../../base/clock.ts";
 import { eventPoster, patienceMs } from "../../executors/http/event-poster.ts";
 import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
-import { runEventTypes } from "../../store/event-store.ts";
+import { placeOfCursor, runEventTypes } from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { AnyEvent } from "./event.ts";
 import type { Events } from "./events.ts";
 
 /**
  * Returns the event's id, which is the same each time the event is sent. An attempt of a run has at most one event of each type, and so has
- * an entry of the audit log.
+ * an entry of the audit log. A slot may have several, for example if it is planned again after an edit, so the number of the stored event is
+ * appended.
  */
 function idOf(event: AnyEvent): string {
   if ("attempt" in event) return `${event.runId}-${event.attempt}-${event.type}`;
   if ("entry" in event) return `change-${event.entry}-${event.type}`;
-  return `${event.task}-${event.slotMs}-${event.untilMs}-${event.type}`;
+  return `${event.task}-${event.slotMs}-${event.untilMs}-${event.type}-${placeOfCursor(event.cursor).reading?.id}`;
 }
 
 function dataOf(event: AnyEvent) {
