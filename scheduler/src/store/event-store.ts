@@ -176,8 +176,11 @@ export interface EventStore {
     untilMs: number,
     work: (client: SqlClient) => Promise<void>,
   ): Promise<boolean>;
-  /** Stores a failed attempt, until the consumer's next position. @returns false if another process serves the consumer now */
-  failed(name: string, epoch: number, failing: FailedDelivery): Promise<boolean>;
+  /**
+   * Stores a failed attempt, until the consumer's next position. The consumer is not deleted before `untilMs`.
+   * @returns false if another process serves the consumer now
+   */
+  failed(name: string, epoch: number, failing: FailedDelivery, untilMs: number): Promise<boolean>;
   /** Returns all named consumers, ordered by name. */
   consumers(): Promise<ConsumerRecord[]>;
   /**

@@ -1,8 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Clock } from "../../src/base/clock.ts";
+import type { Lock } from "../../src/cluster/locks.ts";
 import { carillon } from "../../src/library/carillon.ts";
+import { serveEvents } from "../../src/library/events/consumer.ts";
+import type { Codecs } from "../../src/library/payloads/codecs.ts";
+import type { EventPlace } from "../../src/store/event-store.ts";
 import { ApiStage } from "../support/api-stage.ts";
-import { postgres } from "../support/servers.ts";
-import { recordingLog, until } from "../support/store-stage.ts";
+import { everyPostgres, postgres } from "../support/servers.ts";
+import {
+  dayMs,
+  openStage,
+  recordingLog,
+  type Stage,
+  settlement,
+  succeededVerdict,
+  until,
+} from "../support/store-stage.ts";
 import { WebhookReceiver } from "../support/webhook-receiver.ts";
 
 const stage = new ApiStage();
@@ -84,5 +97,78 @@ describe("named consumers of events", () => {
     const asked = { consumer: "webhook/billing", since };
     for (const refused of [theirs, stage.client("viewer")])
       await expect(refused.redeliverEvents(asked)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+  });
+});
+
+describe.each(everyPostgres())("a consumer of events in the store, $title", (server) => {
+  let stage: Stage;
+  /** Added to the stage's time: each pause lets six hours pass. */
+  let passedMs = 0;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(() => stage.close());
+
+  const now = () => stage.nowMs + passedMs;
+  const clock: Clock = {
+    monotonic: () => passedMs,
+    wall: now,
+    after(_ms, fire) {
+      passedMs += dayMs / 4;
+      const handle = setImmediate(fire);
+      return () => clearImmediate(handle);
+    },
+  };
+  const types = ["run.succeeded"] as const;
+
+  /** Makes an event for a new consumer and serves it, until the handler ends that. */
+  async function serve(name: string, handler: (ending: AbortController) => Promise<void>): Promise<void> {
+    const { events } = stage.store;
+    const task = await stage.task(name);
+    const { place } = await events.want(types, now() + 7 * dayMs, null, now());
+    await events.enrol(name, place, now() + 7 * dayMs);
+    await stage.enqueue(task);
+    const session = await stage.session("worker");
+    const [run] = await stage.claim(session, [task]);
+    if (!run) throw new Error("no run was claimed");
+    await stage.store.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs)], stage.nowMs);
+    await serveAgain(name, handler);
+  }
+  async function serveAgain(name: string, handler: (ending: AbortController) => Promise<void>): Promise<void> {
+    const { events } = stage.store;
+    const served = await events.serve<EventPlace>(name);
+    if (!served) throw new Error(`there is no consumer ${name}`);
+    const { log } = recordingLog();
+    const codecs = { opened: async (stored: unknown) => stored } as unknown as Codecs;
+    const lock = null as unknown as Lock;
+    const ending = new AbortController();
+    const of = {
+      name,
+      filter: { types },
+      tx: false,
+      handler: () => handler(ending),
+      events,
+      lock,
+      clock,
+      now,
+      log,
+      codecs,
+    };
+    await serveEvents(of, served, ending.signal);
+  }
+  const consumerOf = async (name: string) =>
+    (await stage.store.events.consumers()).find((consumer) => consumer.name === name);
+
+  test("that fails for more than a week is kept, and so is the recording of its events", async () => {
+    let failed = 0;
+    await serve("failing", async (ending) => {
+      failed++;
+      if (passedMs > 8 * dayMs) ending.abort();
+      throw new Error("not now");
+    });
+    expect(failed).toBeGreaterThan(30);
+    expect((await consumerOf("failing"))?.untilMs).toBeGreaterThan(now());
+    const { wanted } = await stage.one<{ wanted: number }>("select max(until_ms) as wanted from $s.event_kind");
+    expect(wanted).toBeGreaterThan(now());
   });
 });

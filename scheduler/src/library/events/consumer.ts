@@ -95,12 +95,13 @@ export async function serveEvents(
  * @returns false if this process no longer serves the consumer
  */
 async function handled(
-  { name, tx, handler, events, clock, now, log, codecs }: ConsumerOf,
+  { name, filter, tx, handler, events, clock, now, log, codecs }: ConsumerOf,
   event: StoredEvent,
   { epoch, over }: { epoch: number; over: AbortSignal },
 ): Promise<boolean> {
   const told = await eventOf(event, codecs);
   const until = () => now() + consumerKeptMs;
+  let wantedMono = clock.monotonic();
   for (let attempt = 1; !over.aborted; attempt++) {
     let failure: { error: unknown } | undefined;
     const handle = async (client?: SqlClient) => {
@@ -124,7 +125,15 @@ async function handled(
       const { type, runId, task } = event;
       const text = clean(messageOf(error).slice(0, errorLength));
       const failing = { type, runId, task, attempt, error: text, atMs: now(), againMs: now() + pauseMs };
-      if (!(await moved(() => events.failed(name, epoch, failing), clock, over))) return false;
+      const note = async () => {
+        // A consumer that fails is served all the same, so later events are recorded for it as long as it fails.
+        if (clock.monotonic() - wantedMono > keepAgainMs) {
+          await events.want(filter.types, until(), event.place, now());
+          wantedMono = clock.monotonic();
+        }
+        return events.failed(name, epoch, failing, until());
+      };
+      if (!(await moved(note, clock, over))) return false;
       await pause(clock, pauseMs, over);
     }
   }

@@ -12,11 +12,12 @@ const fields = `name, (place->>'ms')::float8 as "placeMs", until_ms::float8 as "
 export function consumerStore(database: Database): Pick<EventStore, "failed" | "consumers" | "restart"> {
   const s = database.schema;
   return {
-    async failed(name, epoch, failing) {
+    async failed(name, epoch, failing, untilMs) {
       const rows = await database.query(
         "event-failed",
-        `update ${s}.event_consumer set failing = $3 where name = $1 and epoch = $2 returning 1`,
-        [name, epoch, JSON.stringify(failing)],
+        `update ${s}.event_consumer set failing = $3, until_ms = greatest(until_ms, $4)
+         where name = $1 and epoch = $2 returning 1`,
+        [name, epoch, JSON.stringify(failing), Math.round(untilMs)],
       );
       return rows.length > 0;
     },
