@@ -37,6 +37,11 @@ export interface EventPlace {
   floorMs: number;
 }
 
+/** What an event about a run has beside the history. */
+export interface RunContent {
+  labels: Record<string, string>;
+}
+
 /** The content of an event about a slot, or about the slots of a gap. */
 export interface SlotContent {
   /** The slot, or the first slot of the gap, in epoch ms. */
@@ -78,8 +83,8 @@ export interface StoredEvent {
   key: string | null;
   result: Json;
   error: Json;
-  /** The content of an event about a slot or a change; null for events about runs. */
-  told: SlotContent | ChangeContent | null;
+  /** The content of an event about a slot or a change; for events about runs only the labels, if there are any. */
+  told: SlotContent | ChangeContent | RunContent | null;
   /** The id of the transaction that recorded the event. */
   xid: string;
   /** The position directly after this event. */

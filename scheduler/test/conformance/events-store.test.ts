@@ -8,6 +8,7 @@ import {
   placeOfCursor,
   type StoredEvent,
 } from "../../src/store/event-store.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { dayMs, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
@@ -102,6 +103,32 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     );
     expect((await read(place)).events).toMatchObject([
       { type: "run.succeeded", runId: run.runId, attempt: 1, task: "unkept", result: null, key: null },
+    ]);
+  });
+
+  it("have the run's labels, although it ended after the retry, or left no row", async () => {
+    const options: TaskOptions = { group: "labelled", history: "failures", retry: { attempts: 2 } };
+    const task = await stage.task("labelled", options);
+    const { place } = await want(["run.retried", "run.succeeded"]);
+    const claim = async () => (await stage.claim(session, [task]))[0] as ClaimedRun;
+    const labels = { owner: "bob" };
+    await stage.enqueue(task, { labels });
+    const again: Verdict = { kind: "retry", dueMs: stage.nowMs, error: '{"message":"no"}' };
+    await settle(await claim(), again);
+    const succeed = async () => {
+      const ends = [{ ...settlement(await claim(), succeededVerdict, stage.nowMs), unkept: true }];
+      await stage.store.claims.settle(session, ends, stage.nowMs);
+    };
+    await succeed();
+    await stage.enqueue(task);
+    // What the task gives to later runs does not count for a run that has none.
+    await stage.task("labelled", { ...options, runLabels: { owner: "ann" } });
+    await succeed();
+    const events = (await read(place)).events.filter((event) => event.task === "labelled");
+    expect(events.map((event) => [event.type, event.labels])).toEqual([
+      ["run.retried", labels],
+      ["run.succeeded", labels],
+      ["run.succeeded", null],
     ]);
   });
 

@@ -132,7 +132,7 @@ const retrySql = (s: string) => `
                          (select $5::bigint[]), (select $6::jsonb[]), (select $8::boolean[]), (select $10::boolean[]), (select $11::boolean[]))
       as i (id, fence, due_ms, started_ms, ended_ms, error, ask, lost, snoozed)
   ), old as materialized (
-    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, i.lost, i.snoozed, p.paused, t.group_id,
+    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, r.labels, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, i.lost, i.snoozed, p.paused, t.group_id,
            t.definition->'limit'->>'perWorker' is not null as per_worker,
            i.lost and not i.ask and ${isGivenUpSql} as given_up
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id

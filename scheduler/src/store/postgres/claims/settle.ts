@@ -111,7 +111,7 @@ export const leaveSql = (s: string) => `
     from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::bigint[])) as i (id, fence, ended_in)
   ), gone as (
     delete from ${s}.run r using i where ${standing} and not ${readByOthers(s, "r")}
-    returning r.fence, r.id, r.task_id, r.attempt, r.key, r.again, i.ended_ms, r.gate > 0 or r.after_end as linked
+    returning r.fence, r.id, r.task_id, r.attempt, r.key, r.labels, r.again, i.ended_ms, r.gate > 0 or r.after_end as linked
   ), ${tracedSql(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded) select task_id, count(*) from gone group by task_id

@@ -182,7 +182,7 @@ const readSql = (s: string) => {
          e.ended_ms as "atMs", coalesce(h.slot_ms, r.slot_ms) as "slotMs", coalesce(h.key, r.key) as key, h.result,
          case when e.kind < ${retriedKind} then h.error else a.error end as error, e.told,
          case when e.kind = ${limitKind} then e.told->>'named' else g.name end as "group",
-         coalesce(h.labels, r.labels, t.run_labels) as labels
+         case when e.kind <= ${retriedKind} then coalesce(e.told->'labels', h.labels, r.labels) else t.run_labels end as labels
   from (select recovery, coalesce($2::pg_snapshot, pg_current_snapshot()) as snap,
                pg_snapshot_xmax($1::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot()) as back from ${s}.cluster) n
   left join lateral (

@@ -7,12 +7,12 @@ export const retriedKind = outcomes.length;
 
 /**
  * SQL: the CTE `recorded`, which records events about the runs in `from` if a consumer wants events of this kind. While the table
- * `event_kind` is empty, `from` is not read for it.
+ * `event_kind` is empty, `from` is not read for it. The labels are recorded too, because the run may leave no row that has them.
  * @param from a FROM item with the alias `e`, and its condition if it has one; all other parameters are SQL expressions
  */
 export const recordSql = (s: string, from: string, kind: string | number, attempt = "e.attempt") => `recorded as (
-    insert into ${s}.event (ended_ms, run_id, task_id, attempt, kind)
-    select e.ended_ms, e.id, e.task_id, ${attempt}, ${kind} from ${from}
+    insert into ${s}.event (ended_ms, run_id, task_id, attempt, kind, told)
+    select e.ended_ms, e.id, e.task_id, ${attempt}, ${kind}, case when e.labels is not null then jsonb_build_object('labels', e.labels) end from ${from}
     ${from.includes(" where ") ? "and" : "where"} exists (select from ${s}.event_kind) and exists (select from ${s}.event_kind k where k.kind = ${kind})
   )`;
 
