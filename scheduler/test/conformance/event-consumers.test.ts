@@ -75,7 +75,9 @@ describe("named consumers of events", () => {
     receiver.status = 500;
     const refused = await ended();
     await until("it is refused", async () => (await only())[0]?.failing?.run === refused, 60_000);
-    const past = new Date((await stage.store.clock()).ms + 1).toISOString();
+    const refusedMs = (await stage.store.clock()).ms;
+    const past = new Date(refusedMs + 1).toISOString();
+    await until("this time has passed", async () => (await stage.store.clock()).ms > refusedMs + 1_000, 60_000);
     await api.redeliverEvents({ consumer: "webhook/billing", since: past });
     receiver.status = 200;
     const last = await ended();
@@ -92,6 +94,13 @@ describe("named consumers of events", () => {
         code: "CONSUMER_UNKNOWN",
       });
     expect((await stage.client().listEventConsumers()).consumers[0]).toMatchObject({ name: "audit/all", place: null });
+    const later = new Date((await stage.store.clock()).ms + 3_600_000).toISOString();
+    const early = stage.client().redeliverEvents({ consumer: "webhook/billing", since: later });
+    await expect(early).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+      path: "since",
+      hint: expect.stringContaining("by the store's clock"),
+    });
     const theirs = stage.clientOf(await stage.token("admin", { where: ["theirs"] }));
     await expect(theirs.listEventConsumers()).rejects.toMatchObject({ code: "ACCESS_DENIED" });
     const asked = { consumer: "webhook/billing", since };

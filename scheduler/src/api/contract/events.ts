@@ -44,11 +44,13 @@ export const eventRoutes = {
     summary: "Deliver the retained events since a time again, handled or not, and none before it",
     params: z.strictObject({ consumer: name(limits.lockNameLength).describe("webhook/NAME is the webhook NAME.") }),
     body: z.strictObject({
-      since: time.describe("Later than the failing event, too: then it and others before this time are left out."),
+      since: time.describe(
+        "Not in the future. Later than the failing event, too: then it and others before this time are left out.",
+      ),
       reason,
     }),
     answer: consumer,
-    errors: ["CONSUMER_UNKNOWN"],
+    errors: ["CONSUMER_UNKNOWN", "OPTION_INVALID"],
   }),
   followRunEvents: route({
     touches: "listed",

@@ -1,5 +1,6 @@
 import type { eventRoutes } from "../../api/contract/events.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
+import { CarillonError } from "../../base/errors.ts";
 import { type EventFeedOptions, feedOf } from "../../store/event-feed.ts";
 import {
   type ConsumerRecord,
@@ -19,8 +20,11 @@ export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRo
   const { events } = options;
   return {
     listEventConsumers: async () => ({ consumers: (await events.consumers()).map(asConsumer) }),
-    redeliverEvents: async ({ consumer, since, reason }, call) =>
-      asConsumer(await events.restart(consumer, Date.parse(since), changeOf(call, reason))),
+    async redeliverEvents({ consumer, since, reason }, call) {
+      const sinceMs = Date.parse(since);
+      if (sinceMs > call.nowMs) throw sinceLater(call.nowMs);
+      return asConsumer(await events.restart(consumer, sinceMs, changeOf(call, reason)));
+    },
     async followRunEvents(
       { type: types = [...runEventTypes], task, namespace, after },
       { reach, signal, lastEventId },
@@ -33,6 +37,12 @@ export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRo
     },
   };
 }
+
+const sinceLater = (nowMs: number) =>
+  new CarillonError("OPTION_INVALID", "since is in the future: events that are still to come would be left out", {
+    path: "since",
+    hint: `It is ${isoTime(nowMs)} by the store's clock. Give that time, or an earlier one.`,
+  });
 
 const asConsumer = ({ name, placeMs, untilMs, failing }: ConsumerRecord) => ({
   name,
