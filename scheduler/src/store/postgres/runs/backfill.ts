@@ -88,7 +88,7 @@ export async function stepBackfill(
     const write = { taskId: task.taskId, payload, dueMs, key: null, priority: null, source: "slot" as const };
     made.push({ slotMs, runId: (await runs.enqueueIn(client, write, now, "later")).runId });
   }
-  await link(client, s, task, made);
+  await link(client, s, task, made, now);
   await noteMoved(client, s, task, made, lacked);
   // Slots of concurrency are given out only here, after the slots are written: a run that is skipped now is then recorded in its slot's
   // row.
@@ -191,34 +191,46 @@ async function enterLedger(
        where l.task_id = $1 and l.outcome <> ${slotOutcome.run} and $5 order by l.slot_ms for update of l
      ), turned as (
        update ${s}.slot l set outcome = ${slotOutcome.run}, run_id = null, reason = $3 || coalesce(before.was || l.reason, ''), accepted_ms = $4
-       from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome <> ${slotOutcome.run} returning l.slot_ms, l.reason
+       from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome <> ${slotOutcome.run} returning l.slot_ms
      ), counted as (
        insert into ${s}.tally_delta (task_id, skipped)
        select $1, -count(*) from before where run_id is null having count(*) > 0
      ), entered as (
        insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
        select $1, slot_ms, ${slotOutcome.run}, $3, $4 from given where slot_ms not in (select slot_ms from before)
-       on conflict do nothing returning slot_ms, reason
-     ), ${recordSlotsSql(s, "recorded", "(select * from turned union all select * from entered) e", {
-       kind: `${slotKind.caughtUp}`,
-       task: "$1::int",
-       slot: "e.slot_ms",
-       why: "e.reason",
-       now: "$4::bigint",
-     })}
+       on conflict do nothing returning slot_ms
+     )
      select slot_ms from turned union all select slot_ms from entered`,
     [taskId, slots, `${backfillReason}${operationId}`, now, missed],
   );
   return new Set(rows.map((row) => Number(row.slot_ms)));
 }
 
-async function link(client: SqlClient, s: string, { taskId }: TaskRecord, made: { slotMs: number; runId: number }[]) {
+/** Writes which run each slot has, and records the events of the slots. */
+async function link(
+  client: SqlClient,
+  s: string,
+  { taskId }: TaskRecord,
+  made: { slotMs: number; runId: number }[],
+  now: number,
+) {
   if (made.length === 0) return;
   await client.query(
     `with i as (select * from unnest($2::bigint[], $3::bigint[]) as i (run_id, slot_ms)),
-          runs as (update ${s}.run r set slot_ms = i.slot_ms from i where r.id = i.run_id)
-     update ${s}.slot l set run_id = i.run_id from i where l.task_id = $1 and l.slot_ms = i.slot_ms`,
-    [taskId, made.map(({ runId }) => runId), made.map(({ slotMs }) => slotMs)],
+          runs as (update ${s}.run r set slot_ms = i.slot_ms from i where r.id = i.run_id),
+          linked as (
+            update ${s}.slot l set run_id = i.run_id from i where l.task_id = $1 and l.slot_ms = i.slot_ms
+            returning l.task_id, l.slot_ms, l.run_id, l.reason
+          ), ${recordSlotsSql(s, "recorded", "linked e", {
+            kind: `${slotKind.caughtUp}`,
+            task: "e.task_id",
+            slot: "e.slot_ms",
+            run: "e.run_id",
+            why: "e.reason",
+            now: "$4::bigint",
+          })}
+     select count(*) from linked`,
+    [taskId, made.map(({ runId }) => runId), made.map(({ slotMs }) => slotMs), now],
   );
 }
 
