@@ -168,6 +168,25 @@ describe.each(everyPostgres())("a consumer of events in the store, $title", (ser
   const consumerOf = async (name: string) =>
     (await stage.store.events.consumers()).find((consumer) => consumer.name === name);
 
+  test("shows a failed delivery until the event is handled, also while the next process begins", async () => {
+    let seen: unknown;
+    await serve("begun", async (ending) => {
+      ending.abort();
+      throw new Error("not now");
+    });
+    // Another process got as far as a failure, and a third begins.
+    const { events } = stage.store;
+    const { epoch } = (await events.serve("begun")) as { epoch: number };
+    const failing = { type: types[0], runId: 1, task: "begun", attempt: 3, error: "no", atMs: 1, againMs: 2 };
+    expect(await events.failed("begun", epoch, failing, 0)).toBe(true);
+    await serveAgain("begun", async (ending) => {
+      seen ??= (await consumerOf("begun"))?.failing;
+      ending.abort();
+    });
+    expect(seen).toEqual(failing);
+    expect((await consumerOf("begun"))?.failing).toBeNull();
+  });
+
   test("that fails for more than a week is kept, and so is the recording of its events", async () => {
     let failed = 0;
     await serve("failing", async (ending) => {
