@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 describe.each(everyPostgres())("the audit log, on $title", ({ url }) => {
-  const { make } = ownSchema(url, "audit_stream", { drain: 0 });
+  const { make, database, schema } = ownSchema(url, "audit_stream", { drain: 0 });
   afterEach(() => {
     posted.length = 0;
     answers.length = 0;
@@ -127,12 +127,28 @@ describe.each(everyPostgres())("the audit log, on $title", ({ url }) => {
     await tower.start();
     await tower.pause("audited", { reason: "before" });
     await until("the pause came", () => posted.some(({ row }) => row.data.entry.why === "before"), 60_000);
+    await database.query(`update ${schema}.cluster set recovery = recovery + 1`);
     expect(await tower.events.forget("audit/lost")).toBe(true);
     posted.length = 0;
     await tower.resume("audited", { reason: "after" });
     await until("the whole log came again", () => seqs().includes(1), 60_000);
     await until("the resume came", () => posted.at(-1)?.row.data.entry.why === "after", 60_000);
     await tower.stop();
+  });
+
+  it("goes no more to a receiver that is forgotten while a process sends to it", async () => {
+    const { tower, logged } = working("forgotten", hook());
+    await tower.start();
+    await until("the log came", () => seqs().includes(1), 60_000);
+    expect(await tower.events.forget("audit/forgotten")).toBe(true);
+    posted.length = 0;
+    await tower.pause("audited", { reason: "after" });
+    await until("it has ended", () => logged.some(({ message }) => message.includes("was forgotten")), 60_000);
+    await tower.stop();
+    expect(seqs()).not.toContain(1);
+    expect(
+      (await database.query(`select 1 from ${schema}.event_consumer where name = 'audit/forgotten'`)).rows,
+    ).toEqual([]);
   });
 
   it("goes to a syslog server", async () => {

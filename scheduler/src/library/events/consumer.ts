@@ -32,13 +32,14 @@ export interface ConsumerOf {
 /**
  * Serves a named consumer until the signal aborts or the consumer is deleted: waits for the consumer's lock, and lets `serve` continue from
  * its stored position. A process that has lost the lock cannot advance the position any more. Never rejects.
- * @param enrol stores the consumer again if the store lacks it; without it the consumer then ends
+ * @param enrolAgain stores a deleted consumer again, if the store lost it rather than a caller deleted it. If it returns false, or is
+ * absent, the consumer then ends.
  */
 export async function consume<Place extends EventPlace | AuditPlace>(
   { name, lock, events, clock, log }: Pick<ConsumerOf, "name" | "lock" | "events" | "clock" | "log">,
   serve: (served: ConsumerPlace<Place>, over: AbortSignal) => Promise<void>,
   signal: AbortSignal,
-  enrol?: () => Promise<void>,
+  enrolAgain?: () => Promise<boolean>,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -48,8 +49,7 @@ export async function consume<Place extends EventPlace | AuditPlace>(
         if (served) await serve(served, AbortSignal.any([signal, held.signal]));
         else {
           log.warn({ consumer: name }, "this consumer of events was forgotten");
-          if (!enrol) return;
-          await enrol();
+          if (!(await enrolAgain?.())) return;
         }
       } finally {
         await held.release();

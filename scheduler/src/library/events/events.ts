@@ -102,20 +102,30 @@ export class Events {
 
   /**
    * @internal Sends the audit log to a receiver. One process of the cluster at a time sends to each name, and the store holds the position;
-   * a new name begins with the oldest row. So does a name that the store has lost, for example because it was restored.
+   * a new name begins with the oldest row. So does a name that the store has lost in a recovery, for example because it was restored. A name
+   * that is forgotten meanwhile ends.
    */
   async sendAudit(name: string, receiver: TakeRows): Promise<EventListening> {
     const { clock, now, log } = this.#parts;
     const { store } = await this.#parts.open();
     const { events, audit } = store;
     const enrol = () => events.enrol(name, { seq: 0 }, now() + auditKeptMs);
+    const recovered = async () => (await events.want([], now(), null, now())).place.recovery;
+    let recovery = await recovered();
     await enrol();
+    const enrolAgain = async () => {
+      const since = recovery;
+      recovery = await recovered();
+      if (recovery === since) return false;
+      await enrol();
+      return true;
+    };
     const lock = this.#parts.lock(`carillon/events/${name}`);
     const ending = new AbortController();
     const of = { name, events, audit, lock, clock, now, log, receiver };
     return this.#listens(
       ending,
-      consume<AuditPlace>(of, (served, over) => serveAudit(of, served, over), this.#signal(ending.signal), enrol),
+      consume<AuditPlace>(of, (served, over) => serveAudit(of, served, over), this.#signal(ending.signal), enrolAgain),
     );
   }
 
