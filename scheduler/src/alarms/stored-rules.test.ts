@@ -37,6 +37,11 @@ test.each([
   ["maintenance[0].from", { kind: "ended", maintenance: [{ from: "2026-11-30", to: "2026-12-01" }] }, /a time such as/],
   [
     "maintenance[0].to",
+    { kind: "ended", maintenance: [{ from: "2026-02-01T14:00:00Z", to: "2026-02-30T14:00:00Z" }] },
+    /a time such as/,
+  ],
+  [
+    "maintenance[0].to",
     { kind: "ended", maintenance: [{ from: "2026-12-01T00:00:00Z", to: "2026-12-01T00:00:00Z" }] },
     /end after it begins/,
   ],
