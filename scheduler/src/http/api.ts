@@ -379,7 +379,7 @@ export class Api {
       const events = await handle(given, call);
       reply.hijack();
       const { raw } = reply;
-      raw.writeHead(200, { ...streamHeaders(this.#options.behindProxy), "x-request-id": request.id });
+      raw.writeHead(200, { ...streamHeaders(this.#options), "x-request-id": request.id });
       // Sends the headers at once: a proxy or client that waits for them would give up before the first event.
       raw.flushHeaders();
       await this.#send(events, request, raw, gone);

@@ -13,15 +13,18 @@ const headers = {
   "cache-control": "no-store",
 };
 
-export function strictHeaders(reply: FastifyReply, behindProxy: boolean): void {
-  reply.headers(headers);
-  if (behindProxy) reply.header("strict-transport-security", "max-age=31536000; includeSubDomains");
+export function strictHeaders(reply: FastifyReply, place: CookiePlace): void {
+  reply.headers({ ...headers, ...onlyTls(place) });
 }
 
+/** Restricts the host to TLS, unless it is shared: then its owner decides. */
+const onlyTls = ({ behindProxy, basePath }: CookiePlace): Record<string, string> =>
+  behindProxy && basePath === "" ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {};
+
 /** The headers of an event stream, which is written without Fastify. */
-export const streamHeaders = (behindProxy: boolean): Record<string, string> => ({
+export const streamHeaders = (place: CookiePlace): Record<string, string> => ({
   ...headers,
-  ...(behindProxy ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {}),
+  ...onlyTls(place),
   "content-type": "text/event-stream; charset=utf-8",
   // A stopping server waits for open connections, and without this header the connection would stay open for a minute after the stream.
   connection: "close",
@@ -62,7 +65,7 @@ const refused = (from: string) =>
     hint: "Use the console at this server's own address. A program sends a token instead of a cookie.",
   });
 
-/** How browsers reach the server, which decides how its cookies are named and to which paths they are sent. */
+/** How browsers reach the server, which decides how its cookies are named, to which paths they are sent, and whether it demands TLS. */
 export interface CookiePlace {
   behindProxy: boolean;
   basePath: string;

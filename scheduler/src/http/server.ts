@@ -216,7 +216,7 @@ export class HttpServer {
     // This hook runs for every request, so it uses a callback: a promise would cost more than the hook's work.
     app.addHook("onRequest", ({ host, id }, reply, done) => {
       reply.header("x-request-id", id);
-      strictHeaders(reply, this.#options.behindProxy);
+      strictHeaders(reply, this.#options);
       if (!this.#options.behindProxy) checkHost(host);
       done();
     });
