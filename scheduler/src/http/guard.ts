@@ -81,16 +81,21 @@ export const cookieName = ({ behindProxy, basePath }: CookiePlace): string =>
 const agentLength = 300;
 export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-agent"] ?? "").slice(0, agentLength);
 
-export const readCookie = (request: FastifyRequest, name: string): string | null =>
+export const readCookie = (request: Pick<FastifyRequest, "headers">, name: string): string | null =>
   readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);
 
-/** Returns a cookie's value; null if absent. @param shape the expected form; a value of another form is ignored */
-export function readCookieOf(request: FastifyRequest, name: string, shape: RegExp): string | null {
-  for (const part of (request.headers.cookie ?? "").split(";")) {
+/**
+ * Returns a cookie's value; null if absent, or if several cookies have the name: another host of the site has then set one of them, and the
+ * browser does not say which.
+ * @param shape the expected form; a value of another form is ignored
+ */
+export function readCookieOf({ headers }: Pick<FastifyRequest, "headers">, name: string, shape: RegExp): string | null {
+  const found = (headers.cookie ?? "").split(";").flatMap((part) => {
     const [key = "", value = ""] = part.split("=", 2).map((text) => text.trim());
-    if (key === name && shape.test(value)) return value;
-  }
-  return null;
+    return key === name ? [value] : [];
+  });
+  const [value = ""] = found;
+  return found.length === 1 && shape.test(value) ? value : null;
 }
 
 export function cookieText(
