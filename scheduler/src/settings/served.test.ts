@@ -57,3 +57,15 @@ test("pages that may show the console in a frame are origins, as browsers write 
       expect.objectContaining({ code: "OPTION_INVALID", path: "frameAncestors" }),
     );
 });
+
+test("a page at an IPv6 address is refused, because the policy could not name it", () => {
+  for (const one of ["http://[::1]:8080", "https://[2001:db8::5]"])
+    expect(() => servedSettings({ frameAncestors: [one] }), one).toThrow(
+      expect.objectContaining({
+        code: "OPTION_INVALID",
+        path: "frameAncestors",
+        message: expect.stringContaining(`the IPv6 address "${one}"`),
+        hint: expect.stringContaining("Give the page's host a name."),
+      }),
+    );
+});

@@ -12,8 +12,8 @@ export interface ServedOptions {
    */
   basePath?: string;
   /**
-   * The origins of the pages that may show the console in a frame, such as "https://portal.example.com". Default: none. Must be the same on
-   * every node with `listen`.
+   * The origins of the pages that may show the console in a frame, such as "https://portal.example.com"; no IPv6 addresses. Default: none.
+   * Must be the same on every node with `listen`.
    */
   frameAncestors?: string[];
 }
@@ -47,7 +47,13 @@ export function servedSettings({ basePath = "", frameAncestors = [] }: ServedOpt
 /** Returns an origin as browsers write it. @throws OPTION_INVALID if the text is a URL with more than an origin, or none */
 function checkedOrigin(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` && !text.includes("*")) return url.origin;
+  const isOrigin = url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` && !text.includes("*");
+  if (isOrigin && url.hostname.startsWith("["))
+    throw new CarillonError("OPTION_INVALID", `frameAncestors cannot have the IPv6 address ${shownValue(text)}`, {
+      hint: "The header that browsers obey (Content-Security-Policy) has no form for it. Give the page's host a name.",
+      path: "frameAncestors",
+    });
+  if (isOrigin) return url.origin;
   throw new CarillonError("OPTION_INVALID", `frameAncestors cannot have ${shownValue(withoutCredentials(text))}`, {
     hint: 'Give scheme, host and port of a page, such as "https://portal.example.com".',
     path: "frameAncestors",
