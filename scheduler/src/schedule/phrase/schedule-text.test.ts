@@ -114,6 +114,14 @@ describe("a text that names two zones", () => {
     expect(error.message).toContain(zones);
   });
 
+  it.each([
+    ["TZ=US/Eastern 0 9 * * * America/New_York", "America/New_York"],
+    ["TZ=Etc/UTC 0 9 * * * UTC", "UTC"],
+    ["TZ=GMT CRON_TZ=Etc/UTC 0 9 * * *", "Etc/UTC"],
+  ])("%s is accepted, because both names are of one zone", (text, zone) => {
+    expect(scheduleOfText(text)).toEqual(cron("0 9 * * *", { zone }));
+  });
+
   it("is accepted if both are the same, also for a recurrence rule", () => {
     expect(scheduleOfText("TZ=Asia/Tokyo 0 9 * * * Asia/Tokyo")).toEqual(cron("0 9 * * *", { zone: "Asia/Tokyo" }));
     const rule = (tz: string) => `TZ=${tz} DTSTART;TZID=Asia/Tokyo:20260106T090000\nRRULE:FREQ=DAILY`;

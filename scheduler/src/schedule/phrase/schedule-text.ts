@@ -26,7 +26,7 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
   if (own !== undefined) {
     const spec = isRule(rest) ? rrule(rest, { zone: own }) : scheduleOfText(rest, { zone: own, name });
     const other = zoneNameOf(spec);
-    if (other !== null && other !== zoneOf(own).name) throw twoZones(given, own, other);
+    if (other !== null && !isSameZone(own, other)) throw twoZones(given, own, other);
     return spec;
   }
   const [, period] = /^@every\s+(.+)$/i.exec(given) ?? [];
@@ -59,6 +59,13 @@ const twoZones = (text: string, first: string, second: string) =>
       hint: "Leave one of them out.",
     },
   );
+
+/** True for one zone, also under two names, such as US/Eastern and America/New_York, as far as Intl knows them as one. */
+const isSameZone = (one: string, other: string): boolean =>
+  zoneOf(one).name === zoneOf(other).name || resolved(one) === resolved(other);
+
+const resolved = (zone: string): string =>
+  new Intl.DateTimeFormat("en-US", { timeZone: zoneOf(zone).name }).resolvedOptions().timeZone;
 
 /** Matches the zone at the end of a cron expression. A name of three letters before a / is a weekday or a month of the cron. */
 const zoneEnd = /^(.+?),?\s+(UTC|(?:[A-Za-z]{4,}|US|Etc)\/[A-Za-z][\w+\-/]*)$/is;
