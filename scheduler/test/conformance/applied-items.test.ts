@@ -105,6 +105,17 @@ describe("alarm rules and hooks of files", () => {
     expect((await api.getHook({ hook: "h-c" })).enabled).toBeUndefined();
   });
 
+  test("belong to no bundle once they are made anew, also if a node of an older version removed them", async () => {
+    await apply("o", { alarms: [{ name: "o-1", content: queue(5) }], hooks: [{ name: "o-h", content: hook }] });
+    // An older node knows no bundles, so it only marks what it removes.
+    for (const [table, name] of Object.entries({ alarm_rule: "o-1", hook: "o-h" }))
+      await stage.sql.query(`update ${stage.schema}.${table} set deleted_ms = 1 where name = $1`, [name]);
+    expect(await api.createAlarmRule({ name: "o-1", ...queue(1) })).toMatchObject({ version: 2, bundle: null });
+    expect(await api.setHook({ hook: "o-h", ...hook })).toMatchObject({ version: 2, bundle: null });
+    expect(await stepsOf("o", { alarms: [], hooks: [], prune: true })).toEqual([]);
+    expect(await api.setHook({ hook: "o-h", ...hook, enabled: false })).toMatchObject({ version: 3, bundle: null });
+  });
+
   test("of another bundle or of nobody are refused; adopt takes over those of nobody, with an audit entry", async () => {
     await api.createAlarmRule({ name: "d-hand", ...queue(1) });
     await apply("d", { alarms: [{ name: "d-1", content: queue(1) }] });

@@ -94,7 +94,8 @@ function set(
     const { rows } = await client.query(
       `insert into ${s}.hook as h (name, version, content, author, reason, changed_ms) values ($1, 1, $2, $3, $4, $5)
        on conflict (name) do update set version = h.version + 1, content = excluded.content, author = excluded.author,
-         reason = excluded.reason, changed_ms = excluded.changed_ms, deleted_ms = null
+         reason = excluded.reason, changed_ms = excluded.changed_ms, deleted_ms = null,
+         bundle = case when h.deleted_ms is null then h.bundle end, applied = case when h.deleted_ms is null then h.applied end
        returning ${fields}`,
       [name, JSON.stringify(content), change.author, change.reason, Math.round(change.nowMs)],
     );

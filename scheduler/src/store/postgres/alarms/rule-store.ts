@@ -81,7 +81,8 @@ export function ruleStore(database: Database): Rules {
         const { rows } = await client.query(
           `insert into ${s}.alarm_rule as r (name, version, content, author, reason, changed_ms) values ($1, 1, $2, $3, $4, $5)
            on conflict (name) do update set version = r.version + 1, content = excluded.content, author = excluded.author,
-             reason = excluded.reason, changed_ms = excluded.changed_ms, deleted_ms = null where r.deleted_ms is not null
+             reason = excluded.reason, changed_ms = excluded.changed_ms, deleted_ms = null, bundle = null, applied = null
+             where r.deleted_ms is not null
            returning ${fields}`,
           [name, JSON.stringify(content), change.author, change.reason, Math.round(change.nowMs)],
         );
