@@ -26,6 +26,9 @@ test("a stored hook passes through the form unchanged, including fields that the
   expect(contentOfDraft(draftOf(hook), hook)).toEqual(contentOf(hook));
   const plain = { ...hook, task: "deploy", payload: "/data" };
   expect(contentOfDraft(draftOf(plain), plain)).toEqual(contentOf(plain));
+  const inMs = { ...plain, delay: 300_000 };
+  expect(contentOfDraft(draftOf(inMs), inMs)).toEqual(contentOf(inMs));
+  expect(contentOfDraft({ ...draftOf(inMs), delay: "1m" }, inMs).delay).toBe("1m");
 });
 
 test("emptied fields are left out, and a hook without task, secret or valid payload is not sent", () => {

@@ -75,9 +75,13 @@ export function contentOfDraft(draft: Draft, before: Hook | null): Content {
     task: by === "" ? draft.task.trim() : { by, of: Object.fromEntries(draft.of.map(pairOf)) },
     ...(payload === undefined || payload === "" ? {} : { payload }),
     ...(draft.key.trim() === "" ? {} : { key: draft.key.trim() }),
-    ...(draft.delay.trim() === "" ? {} : { delay: draft.delay.trim() }),
+    ...(draft.delay.trim() === "" ? {} : { delay: delayOf(draft.delay.trim(), before?.delay) }),
   };
 }
+
+/** A delay that is stored as a number of milliseconds stays one, because a text needs a unit. */
+const delayOf = (text: string, before: Hook["delay"]): NonNullable<Hook["delay"]> =>
+  before !== undefined && text === String(before) ? before : text;
 
 function pairOf(pair: string): [string, string] {
   const at = pair.indexOf("=");
