@@ -105,7 +105,9 @@ export function openHouse(): House {
     },
     async visit({ at = there(stage), ...look } = {}) {
       const key = JSON.stringify([at.url, look]);
-      const entered = visits.get(key) ?? enter(there(browser), at, look);
+      const former = await visits.get(key);
+      // A test may have closed its visit.
+      const entered = former && !former.page.isClosed() ? Promise.resolve(former) : enter(there(browser), at, look);
       visits.set(key, entered);
       const visit = await entered;
       if (visit.page !== seen) {
