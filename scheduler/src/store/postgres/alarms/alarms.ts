@@ -261,11 +261,12 @@ async function raise(
 
 /**
  * Ends alarms. A condition ends when it is no longer found. A failure ends when the task has succeeded since, or was paused or removed. The
- * alarm of a recovery ends after a day. Other alarms end when they have not recurred for `lastsMs`.
+ * alarm of a recovery ends after a day. Other alarms end when they have not recurred for `lastsMs`, but not before what the rule's quiet
+ * hours held back was sent.
  */
 async function close(
   { client, s, now }: Looking,
-  { rule, isCondition, endsBySuccess, lastsMs }: Watched,
+  { rule, isCondition, endsBySuccess, lastsMs, isQuiet }: Watched,
   findings: readonly Found[],
 ): Promise<void> {
   const over = isCondition
@@ -273,7 +274,8 @@ async function close(
     : endsBySuccess
       ? `not (a.subject = any($3)) and (${succeededOf(s, "a.subject")} > a.succeeded
            or not exists (select from ${s}.task t where t.name = a.subject and t.deleted_ms is null and t.paused_ms is null))`
-      : `not (a.subject = any($3)) and a.last_ms < $2::bigint - ${Math.round(lastsMs)}`;
+      : `not (a.subject = any($3)) and greatest(a.last_ms, a.freed_ms) < $2::bigint - ${Math.round(lastsMs)}
+           and (a.held = 0 or a.seen_ms is not null or ${isQuiet ? "false" : silencedSql(s, "a.rule", "a.subject", "$2")})`;
   await client.query(
     `update ${s}.alarm a set cleared_ms = $2::bigint where a.rule = $1 and a.cleared_ms is null and ${over}`,
     [rule, now, findings.map(({ subject }) => subject)],
