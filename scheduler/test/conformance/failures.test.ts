@@ -63,6 +63,47 @@ describe.each(everyPostgres())("failed runs by reason, on $title", (server) => {
     expect([...reasons]).toEqual([[third, { code: "E", words: "disk full" }]]);
   });
 
+  it("of a namespace: neither a busy task nor tasks that failed long ago hide the failures of the others", async () => {
+    const many = Array.from({ length: 1_001 }, (_, n) => defineTask(`many/${n}`, {}));
+    await stage.store.tasks.saveAll(many, change(stage.nowMs), { release, graceMs: 0 });
+    const [busy, calm, rare] = [
+      await stage.task("many/busy"),
+      await stage.task("many/calm"),
+      await stage.task("many/rare"),
+    ];
+    const at = stage.nowMs + 1_000;
+    await fail(stage, session, calm, ["calm"], at);
+    await fail(stage, session, rare, ["rare"], at + 1);
+    for (let n = 0; n < 6; n++)
+      await fail(
+        stage,
+        session,
+        busy,
+        Array.from({ length: 50 }, () => "busy"),
+        at + 2 + n,
+      );
+    const tasks = async (limit: number) => {
+      const { failures: found, allSinceMs } = await failures({ namespaces: ["many"], sinceMs: at, limit });
+      const count = (name: string) => found.filter(({ task }) => task === name).length;
+      return [count("many/busy"), count("many/calm"), count("many/rare"), allSinceMs];
+    };
+    await stage.rows(
+      "insert into $s.tally_delta (task_id, failed) select id, 1 from $s.task where name like 'many/%' and id <> $1",
+      [busy.taskId],
+    );
+    expect(await tasks(1_000), "failures from before the time do not count").toEqual([300, 1, 1, at]);
+    // Each of them has failed since, so that fewer are read of each task at first.
+    await stage.rows(
+      `insert into $s.run_history select (jsonb_populate_record(h, jsonb_build_object('id', 1e6 + t.id, 'task_id', t.id))).*
+       from $s.run_history h, $s.task t where h.task_id = $1 and t.name ~ '^many/[0-9]'`,
+      [calm.taskId],
+    );
+    expect(await tasks(2_000), "the busy task is read again").toEqual([300, 1, 1, at]);
+    // A task with just as many failures as are returned hides nothing; one with more does, by the limit of the answer.
+    expect((await tasks(300))[0]).toBe(300);
+    expect(await tasks(250)).toEqual([250, 0, 0, at + 3]);
+  });
+
   it("name the release of the worker, and when that was new", async () => {
     const definition = defineTask("released", { group: "released" });
     const task = await stage.store.tasks

@@ -9,30 +9,44 @@ import { inNamespacesSql } from "../tasks/task-filter.ts";
 /** `cutMs`: some failures before this time were not read; null if all were. */
 type Row = { [Field in keyof Failure]: Failure[Field] | null } & { cutMs: number | null };
 
-/** The maximum number of failures that are read for a caller of some namespaces, of which the newest are returned. */
+/**
+ * The number of failures that are read for a caller of some namespaces, of which the newest are returned: in equal parts of each task, but at
+ * least `ofTaskLeast`.
+ */
 const ofTasksMost = 100_000;
+const ofTaskLeast = 200;
 
 /**
  * Reads failed runs with the fingerprints of their dead letters, whatever became of these. At most `limit` runs are read, in the order of an
  * index, so the cost does not depend on the length of the history. For a caller of some namespaces the runs of each of their tasks are read,
- * so that the failures of other namespaces push nothing out; with very many failing tasks fewer are read of each. The subquery with a limit
- * keeps the planner from reading all dead letters.
+ * so that the failures of other namespaces push nothing out. With very many failing tasks fewer are read of each, and then more of those that
+ * have more, so that a busy task does not hide the failures of the others. The subquery with a limit keeps the planner from reading all dead
+ * letters.
  */
 export function failureReads(database: Database): Pick<DeadLetterStore, "failures" | "reasons"> {
   const s = database.schema;
-  const newest = (where: string, most: string) => `
-           select id, ended_ms, task_id, session_id from ${s}.run_history
+  const newest = (where: string, most: string, read = "id, ended_ms, task_id, session_id") => `
+           select ${read} from ${s}.run_history
            where outcome = ${runOutcome.failed} and ended_ms >= $1 and ${where} order by ended_ms desc, id desc limit ${most}`;
   const counted = (table: string) => `exists (select from ${s}.${table} y where y.task_id = t.id and y.failed > 0)`;
+  const most = (table: string) =>
+    `select least($3, greatest(${ofTaskLeast}, ${ofTasksMost} / greatest(1, count(*)))) as n from ${table}`;
   const ofNamespaces = `
          failing as materialized (
-           select t.id from ${s}.task t where ${inNamespacesSql("t.name", "$2::text[]")} and (${counted("tally")} or ${counted("tally_delta")})),
-         most as materialized (select greatest(1, least($3, ${ofTasksMost} / greatest(1, count(*)))) as each from failing),
+           select t.id from ${s}.task t where ${inNamespacesSql("t.name", "$2::text[]")} and (${counted("tally")} or ${counted("tally_delta")})
+           and (${newest("task_id = t.id and $4::int is null", "1", "true")})),
+         each as materialized (${most("failing")}),
+         few as materialized (
+           select h.* from failing cross join lateral (${newest("task_id = failing.id", "(select n + 1 from each)")}) h),
+         busy as materialized (select task_id from few group by task_id having count(*) > (select n from each)),
+         more as materialized (${most("busy")}),
          newest as materialized (
-           select h.* from failing cross join lateral (${newest("task_id = failing.id and $4::int is null", "(select each from most)")}) h),
+           select * from few where task_id not in (select task_id from busy) union all
+           select h.* from busy cross join lateral (${newest("task_id = busy.task_id", "(select n + 1 from more)")}) h),
          failed as materialized (select * from newest order by ended_ms desc, id desc limit $3),
          cut as (
-           select min(ended_ms) as at_ms from newest group by task_id having count(*) >= (select each from most)`;
+           select (array_agg(ended_ms order by ended_ms))[2] as at_ms from newest where task_id in (select task_id from busy)
+           group by task_id having count(*) > (select n from more)`;
   const ofAll = (where: string) => `
          failed as materialized (${newest(where, "$3")}),
          cut as (
