@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { releaseOf } from "../../src/task/release.ts";
 import { defineTask } from "../../src/task/task.ts";
 import { Rules, summaryMs } from "../support/alarm-rules-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -36,5 +37,50 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     expect(await rules.open_(), "it is over").toEqual([]);
     await rules.look(endMs + 3 * summaryMs);
     expect(await rules.sent("versions")).toEqual(["ops raised", "ops cleared"]);
+  });
+
+  /** Creates more tasks than a rule finds at a time, whose names come before those of other tasks. */
+  const many = () => {
+    const tasks = Array.from({ length: 1_001 }, (_, n) => defineTask(`many-a-${n}`, { group: "many" }));
+    return rules.stage.store.tasks.saveAll(tasks, change(rules.t), { release: releaseOf("1", []), graceMs: minute });
+  };
+
+  const scope = { tasks: ["many-*"] };
+
+  it.each([true, false])(
+    "a task that misses its deadline is found behind many that do not: forecast %s",
+    async (forecast) => {
+      await many();
+      const late = await rules.stage.task("many-z", { group: "many" }, rules.t - 2 * 86_400_000);
+      const by = forecast ? "12:05" : "11:59";
+      await rules.create("deadline", { kind: "deadline", by, zone: "UTC", forecast, scope });
+      if (forecast) {
+        await rules.ended(late, "succeeded", rules.t - 100_000);
+        await rules.stage.rows("update $s.run_history set due_ms = $1, ended_ms = $1 where task_id = $2", [
+          rules.t - 86_400_000,
+          late.taskId,
+        ]);
+        await rules.stage.enqueue(late, { dueMs: rules.t + 10 * minute });
+      }
+      await rules.look(rules.t);
+      expect(await rules.open_()).toEqual(["deadline many-z"]);
+      const [{ text } = { text: "" }] = await rules.alarms.open();
+      expect(text).toContain(forecast ? "will probably not be done" : "not done by");
+    },
+  );
+
+  it("a slow run is found behind many runs that are not slow", async () => {
+    await many();
+    const slow = await rules.stage.task("many-z", { group: "many" });
+    await rules.create("slow", { kind: "slow", longer: "10m", times: 3, scope });
+    await rules.claimed(slow, rules.t - 11 * minute);
+    await rules.stage.rows(
+      `insert into $s.run select (jsonb_populate_record(r, jsonb_build_object(
+         'id', 1e6 + t.id, 'task_id', t.id, 'started_ms', r.started_ms + $2::bigint))).*
+       from $s.run r, $s.task t where r.task_id = $1 and t.name like 'many-a-%' and t.deleted_ms is null`,
+      [slow.taskId, 9 * minute],
+    );
+    await rules.look(rules.t);
+    expect(await rules.open_()).toEqual(["slow many-z"]);
   });
 });

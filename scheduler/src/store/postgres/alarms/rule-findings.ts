@@ -76,22 +76,15 @@ const slow: Find = async ({ client, s, now, rule, scope, values }) => {
      from (select task_id, min(started_ms) as started_ms, (array_agg(id order by started_ms, id))[1] as run from ${s}.run
            where state = ${runState.claimed} and started_ms < $5::bigint - $6::bigint group by task_id) r
      join ${s}.task t on t.id = r.task_id cross join lateral ${usualSql(s, 0.9, "$7")} u
-     where ${scope} order by t.name limit ${most}`,
-    [...values, now, least, now - lookedBackMs],
+     where ${scope} and ($5::bigint - r.started_ms > $8::float8
+       or $5::bigint - r.started_ms > $9::float8 and $5::bigint - r.started_ms > $10::float8 * u.usual)
+     order by t.name limit ${most}`,
+    [...values, now, least, now - lookedBackMs, longerMs, leastMs, times],
   );
-  return rows.flatMap(({ subject, run, forMs, usual }): Found[] => {
-    const took = Number(forMs);
-    const isUnusual = times !== null && usual !== null && took > leastMs && took > times * Number(usual);
-    if (!isUnusual && (longerMs === null || took <= longerMs)) return [];
+  return rows.map(({ subject, run, forMs, usual }): Found => {
     const usually = usual === null ? "" : `; 90 % of its runs take at most ${spanText(Number(usual))}`;
-    return [
-      {
-        subject: String(subject),
-        count: 1,
-        text: `a run has been under way for ${spanText(took)}${usually}`,
-        runId: Number(run),
-      },
-    ];
+    const text = `a run has been under way for ${spanText(Number(forMs))}${usually}`;
+    return { subject: String(subject), count: 1, text, runId: Number(run) };
   });
 };
 
@@ -137,33 +130,38 @@ const deadline: Find = async ({ client, s, now, rule, scope, values }) => {
   const { last, next } = deadlinesAround(rule.content, now);
   const done = (since: string) => `exists (select from ${s}.run_history h
     where h.task_id = t.id and h.outcome = ${runOutcome.succeeded} and h.ended_ms > ${since} and h.due_ms > ${since})`;
+  const forecasts = (rule.content.forecast ?? true) && now >= next.fromMs;
+  // The condition of `missedBy` stands in the statement, too, so that tasks that are in time do not take the places of others.
   const { rows } = await client.query(
-    `select t.name as subject, ${done("$5::bigint")} as "wasDone", ${done("$6::bigint")} as "isDone",
-       (select v.changed_ms from ${s}.task_version v where v.task_id = t.id and v.version = 1)::float8 as "bornMs",
-       (select min(r.started_ms) from ${s}.run r where r.task_id = t.id and r.state = ${runState.claimed})::float8 as "startedMs",
-       (select min(r.due_ms) from ${s}.run r where r.task_id = t.id and r.state <> ${runState.claimed})::float8 as "waitsMs",
-       (select p.next_slot_ms from ${s}.plan p where p.task_id = t.id)::float8 as "slotMs", u.usual
-     from ${s}.task t cross join lateral ${usualSql(s, 0.5, "$7")} u
-     where ${scope} and t.paused_ms is null and not coalesce(${keepsNoneSql}, false) order by t.name limit ${most}`,
-    [...values, last.fromMs, next.fromMs, now - lookedBackMs],
+    `select * from (
+       select t.name as subject, ${done("$5::bigint")} as "wasDone", ${done("$6::bigint")} as "isDone",
+         (select v.changed_ms from ${s}.task_version v where v.task_id = t.id and v.version = 1)::float8 as "bornMs",
+         (select min(r.started_ms) from ${s}.run r where r.task_id = t.id and r.state = ${runState.claimed})::float8 as "startedMs",
+         (select min(r.due_ms) from ${s}.run r where r.task_id = t.id and r.state <> ${runState.claimed})::float8 as "waitsMs",
+         (select p.next_slot_ms from ${s}.plan p where p.task_id = t.id)::float8 as "slotMs", u.usual
+       from ${s}.task t cross join lateral ${usualSql(s, 0.5, "$7")} u
+       where ${scope} and t.paused_ms is null and not coalesce(${keepsNoneSql}, false) offset 0) x
+     where not "wasDone" and coalesce("bornMs" < $8::float8, true)
+       or $9::boolean and not "isDone" and coalesce("startedMs", "waitsMs", "slotMs") is not null
+         and coalesce("startedMs", greatest($10::float8, least("waitsMs", "slotMs"))) + coalesce(usual, 0) > $11::float8
+     order by subject limit ${most}`,
+    [...values, last.fromMs, next.fromMs, now - lookedBackMs, last.byMs, forecasts, now, next.byMs],
   );
   const by = `${rule.content.by} ${rule.content.zone}`;
   return (rows as unknown as DeadlineRow[]).flatMap((row): Found[] => {
     const found = { subject: row.subject, runId: null };
     if (!row.wasDone && (row.bornMs === null || row.bornMs < last.byMs))
       return [{ ...found, count: 1, text: `not done by ${by}${row.startedMs === null ? "" : "; a run is under way"}` }];
-    const why = (rule.content.forecast ?? true) && !row.isDone ? missedBy(row, next, now) : null;
+    const why = forecasts && !row.isDone ? missedBy(row, next, now) : null;
     // The count of a forecast is 0, so that a missed deadline found later counts as worse, and is sent.
     return why === null ? [] : [{ ...found, count: 0, text: `will probably not be done by ${by}: ${why}` }];
   });
 };
 
 /**
- * Returns why the task will probably miss its next deadline; null if it will not, if more than a day is left until the deadline, or if
- * nothing is known about the next run.
+ * Returns why the task will probably miss its next deadline; null if it will not, or if nothing is known about the next run.
  */
-function missedBy(row: DeadlineRow, { fromMs, byMs }: Deadline, now: number): string | null {
-  if (now < fromMs) return null;
+function missedBy(row: DeadlineRow, { byMs }: Deadline, now: number): string | null {
   const usually = row.usual === null ? "" : `, and usually takes ${spanText(row.usual)}`;
   const took = row.usual ?? 0;
   if (row.startedMs !== null)
