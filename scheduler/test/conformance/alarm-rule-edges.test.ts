@@ -83,4 +83,20 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     await rules.look(rules.t);
     expect(await rules.open_()).toEqual(["slow many-z"]);
   });
+
+  it("a queue that grows within a time shorter than that between two looks is found", async () => {
+    const task = await rules.stage.task("grows");
+    await rules.create("grows", { kind: "queue", grows: 2, within: "1s" });
+    for (const [atMs, count] of [
+      [0, 1],
+      [2_500, 3],
+    ] as const) {
+      for (let n = 0; n < count; n++) await rules.stage.enqueue(task, { dueMs: rules.t });
+      await rules.look(rules.t + atMs);
+    }
+    expect(await rules.open_()).toEqual(["grows grows"]);
+    expect((await rules.alarms.open())[0]?.text).toBe("4 due runs wait, 3 more than 3s ago");
+    for (const atMs of [5_000, 7_500]) await rules.look(rules.t + atMs);
+    expect(await rules.open_(), "it grows no more").toEqual([]);
+  });
 });

@@ -6,6 +6,8 @@ import type { Find, Finder, Found } from "./watched.ts";
 
 /** How many times within the time over which growth is measured the queues are counted. */
 const counts = 10;
+/** A time in ms that is longer than the time between two evaluations. Counts are kept longer by it, so that a short `within` finds one. */
+const betweenLooksMs = 10_000;
 
 /** SQL: the number of due runs of the task `t` that wait, counted up to a limit, by the index of a task's runs. */
 const waitingSql = (s: string, now: string, limit: string): string => `(select count(*)::int as waiting from (
@@ -68,7 +70,7 @@ async function count({ client, s, now, rule, scope, values }: Finder, withinMs: 
   await client.query(
     // Rows of the future are from before the cluster's time went back.
     `delete from ${s}.alarm_queue where rule = $1 and (at_ms < $2::bigint or at_ms > $3::bigint)`,
-    [rule.name, now - withinMs - 2 * everyMs, now],
+    [rule.name, now - withinMs - 2 * everyMs - betweenLooksMs, now],
   );
   const { rows: recent } = await client.query(
     `select from ${s}.alarm_queue where rule = $1 and task_id = 0 and at_ms > $2`,
