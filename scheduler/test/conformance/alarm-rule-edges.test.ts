@@ -44,7 +44,6 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     const tasks = Array.from({ length: 1_001 }, (_, n) => defineTask(`many-a-${n}`, { group: "many" }));
     return rules.stage.store.tasks.saveAll(tasks, change(rules.t), { release: releaseOf("1", []), graceMs: minute });
   };
-
   const scope = { tasks: ["many-*"] };
 
   it.each([true, false])(
@@ -98,5 +97,14 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     expect((await rules.alarms.open())[0]?.text).toBe("4 due runs wait, 3 more than 3s ago");
     for (const atMs of [5_000, 7_500]) await rules.look(rules.t + atMs);
     expect(await rules.open_(), "it grows no more").toEqual([]);
+  });
+
+  it("a task that stores no successes is not found as quick by those that it stored before", async () => {
+    const [keeps, kept] = [await rules.stage.task("keeps"), await rules.stage.task("kept")];
+    await rules.create("quick", { kind: "quick", shorter: "5s" });
+    for (const task of [keeps, kept]) await rules.ended(task, "succeeded", rules.t, 1_000);
+    await rules.stage.task("kept", { history: "failures" });
+    await rules.look(rules.t);
+    expect(await rules.open_()).toEqual(["quick keeps"]);
   });
 });

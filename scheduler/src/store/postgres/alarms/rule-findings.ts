@@ -104,7 +104,8 @@ const quick: Find = async ({ client, s, now, rule, scope, values }) => {
              from (select id, ended_ms, ended_ms - started_ms as took, row_number() over (order by ended_ms desc, id desc) as n
                    from ${s}.run_history where task_id = t.id and outcome = ${runOutcome.succeeded} and started_ms is not null and ended_ms > $6
                    order by ended_ms desc, id desc limit ${usualOf}) l) h) q
-     where ${scope} and (q.took < $7::float8 or q.usual >= $8::float8 and q.took * $9::float8 < q.usual) order by t.name limit ${most}`,
+     where ${scope} and not coalesce(${keepsNoneSql}, false)
+       and (q.took < $7::float8 or q.usual >= $8::float8 and q.took * $9::float8 < q.usual) order by t.name limit ${most}`,
     [...values, now, now - lookedBackMs, shorterMs, leastMs, times],
   );
   return rows.map(({ subject, run, took, usual }) => ({
