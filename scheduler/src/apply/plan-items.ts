@@ -34,6 +34,8 @@ export interface ItemPlan {
   items: ItemStep[];
   /** Items of the bundle that are missing from the files, but stay because `prune` was not given. */
   leftItems: { item: ItemKind; name: string }[];
+  /** Kinds that were neither planned nor pruned, although an empty list of them was given: the caller's token is not for them. */
+  unreadItems?: ItemKind[];
 }
 
 /** A plan of tasks, alarm rules and hooks. The steps of the last two follow those of the tasks. */

@@ -174,6 +174,12 @@ describe("alarm rules and hooks of files", () => {
     const tasksOnly = stage.clientOf(await stage.token("admin", { scopes: ["tasks:read", "tasks:write"] }));
     await expect(stepsOf("h", { alarms: rule }, tasksOnly)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
     expect(await tasksOnly.planBundle({ bundle: "h", tasks: [], prune: true })).toMatchObject({ itemSteps: [] });
+    const empty = { bundle: "h", tasks: [], alarms: [], hooks: [], prune: true };
+    const unread = await tasksOnly.planBundle(empty);
+    expect(unread).toMatchObject({ itemSteps: [], unreadItems: ["alarm", "hook"] });
+    expect(await tasksOnly.applyBundle({ ...empty, plan: unread.plan })).toMatchObject({ appliedItems: [] });
+    expect(await api.getAlarmRule({ alarmRule: "theirs/r" })).toMatchObject({ bundle: "h" });
+    expect(await api.planBundle(empty)).toMatchObject({ itemSteps: [{}, {}, {}], unreadItems: [] });
     for (const [given, path] of [
       [{ alarms: [{ name: "w", content: { kind: "ended", more: 1 } }] }, "alarms[0].content.more"],
       [{ alarms: [...rule, ...rule] }, "alarms[1].name"],

@@ -106,6 +106,10 @@ export const bundleRoutes = {
         .array(z.strictObject({ item, name: itemName }))
         .default([])
         .describe("Alarm rules and hooks of the bundle that were not given, and are left without `prune`."),
+      unreadItems: z
+        .array(item)
+        .default([])
+        .describe("Kinds whose empty list was taken as left out, because the token has no scope for them."),
     }),
     errors,
   }),

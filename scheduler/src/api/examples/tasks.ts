@@ -28,6 +28,7 @@ export const taskExamples = {
       left: [],
       itemSteps: [],
       leftItems: [],
+      unreadItems: [],
     },
   },
   applyBundle: {

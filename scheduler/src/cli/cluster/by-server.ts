@@ -21,7 +21,7 @@ import { serverRules } from "./alarm-rules.ts";
 import { serverAudit } from "./audits.ts";
 import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import { serverHooks } from "./hooks.ts";
-import { appliedItemRecord, appliedRecord, givenParts, planRecord } from "./plan-records.ts";
+import { appliedItemRecord, appliedRecord, givenParts, planRecord, plansOnlyTasks } from "./plan-records.ts";
 import {
   alarmRecord,
   calendarRecord,
@@ -249,15 +249,20 @@ function serverBundles(api: Client): ClusterBundles {
   return {
     async plan(wanted, items, options) {
       const tasks = wanted.map((one) => ({ task: one.name, options: givenOptions(one) as never }));
-      const asked = { ...options, tasks, ...givenParts(items, options.prune) };
-      const answer = await api.planBundle(asked);
+      const own = { ...options, tasks, ...givenParts(items, false) };
+      let asked = { ...own, ...givenParts(items, options.prune) };
+      const answer = await api.planBundle(asked).catch((error: unknown) => {
+        if (!plansOnlyTasks(error) || "alarms" in own || "hooks" in own) throw error;
+        asked = own;
+        return api.planBundle(own);
+      });
       const plan = planRecord(answer);
       return {
         plan,
         id: answer.plan,
         async apply(reason) {
           const given = { ...asked, plan: answer.plan, ...why(reason) };
-          const { applied, appliedItems } = await api.applyBundle(given);
+          const { applied, appliedItems = [] } = await api.applyBundle(given);
           return {
             tasks: applied.map((one) => appliedRecord(one, plan)),
             items: appliedItems.map((one) => appliedItemRecord(one, plan)),

@@ -4,17 +4,28 @@ import type { AppliedStep, GivenItems } from "../../apply/apply-items.ts";
 import type { PlanStep } from "../../apply/apply-plan.ts";
 import type { ApplyPlan, ItemStep } from "../../apply/plan-items.ts";
 import { itemParts } from "../../apply/read.ts";
-import { CarillonError, type ErrorCode } from "../../base/errors.ts";
+import { CarillonError, type ErrorCode, isCarillonError } from "../../base/errors.ts";
 import { itemKinds } from "../../task/applied-store.ts";
 
 type By = Answer<"planBundle">["steps"][number]["by"];
 const byRecord = (by: By) =>
   by ? { by: { author: by.author, reason: by.reason, changedMs: Date.parse(by.changed) } } : {};
 
-export const planRecord = ({ bundle, steps, left, itemSteps: items, leftItems }: Answer<"planBundle">): ApplyPlan => ({
+/** What is missing in the answer of a server of a version that plans only tasks. */
+type Planned = Omit<Answer<"planBundle">, "itemSteps" | "leftItems" | "unreadItems"> & Partial<Answer<"planBundle">>;
+
+export const planRecord = ({
+  bundle,
+  steps,
+  left,
+  itemSteps: items = [],
+  leftItems = [],
+  unreadItems = [],
+}: Planned): ApplyPlan => ({
   bundle,
   left,
   leftItems,
+  unreadItems,
   steps: steps.map(
     ({ definition, by, ...step }) =>
       ({ ...step, ...(definition === null ? {} : { definition }), ...byRecord(by) }) as unknown as PlanStep,
@@ -68,3 +79,10 @@ export const givenParts = (items: GivenItems, prune: boolean): object =>
         : [];
     }),
   );
+
+/**
+ * Returns whether the server refused the request because it is of a version that plans only tasks. It knows no alarm rules and hooks of
+ * bundles, so there is none to prune.
+ */
+export const plansOnlyTasks = (error: unknown): boolean =>
+  isCarillonError(error, "REQUEST_INVALID") && itemKinds.some((item) => error.message.includes(`"${itemParts[item]}"`));

@@ -5,6 +5,7 @@ import type { applyWhole } from "../../apply/apply-items.ts";
 import { acting, type PlanStep } from "../../apply/apply-plan.ts";
 import { type ApplyPlan, type ItemStep, itemWords } from "../../apply/plan-items.ts";
 import { appliedItemObject, appliedObject, itemStepObject, stalePlan, stepObject } from "../../apply/plan-json.ts";
+import { itemParts } from "../../apply/read.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type Json, sortedJson } from "../../base/json.ts";
 import { compileSchedule } from "../../schedule/schedule.ts";
@@ -131,6 +132,8 @@ function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal)
   const left = [...plan.left, ...plan.leftItems.map(({ item, name }) => `${itemWords[item]} ${name}`)];
   if (left.length > 0)
     terminal.aside(`not in the files any more, and left as they are without --prune: ${left.map(plain).join(", ")}`);
+  const unread = (plan.unreadItems ?? []).map((item) => itemParts[item]);
+  if (unread.length > 0) terminal.aside(`left as they are, because the token is not for them: ${unread.join(" and ")}`);
 }
 
 type Line = { title: string } & ((PlanStep & { item?: undefined }) | ItemStep);
@@ -218,7 +221,11 @@ function printApplied({ tasks, items }: WholeApplied, terminal: Terminal): void 
   terminal.line([...counts, ...(failed > 0 ? [style.bad(`${failed} not done`)] : [])].join(", "));
 }
 
-const planObject = ({ bundle, steps, left, items, leftItems }: ApplyPlan, plan: string, applied: WholeApplied) => ({
+const planObject = (
+  { bundle, steps, left, items, leftItems, unreadItems = [] }: ApplyPlan,
+  plan: string,
+  applied: WholeApplied,
+) => ({
   plan,
   bundle,
   steps: steps.map(stepObject),
@@ -226,5 +233,6 @@ const planObject = ({ bundle, steps, left, items, leftItems }: ApplyPlan, plan: 
   applied: applied.tasks.map(appliedObject),
   items: items.map(itemStepObject),
   leftItems,
+  unreadItems,
   appliedItems: applied.items.map(appliedItemObject),
 });

@@ -20,7 +20,7 @@ import { defineTask, type TaskDefinition } from "../../task/task.ts";
 import { readGiven } from "../../task/written.ts";
 import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "../calls/changes.ts";
-import { checkItemSteps, givenItems, plannedItems } from "./bundle-items.ts";
+import { checkItemSteps, givenItems, plannedItems, readable } from "./bundle-items.ts";
 
 const refusalsTold = 5;
 /** The number of tasks that are processed without yielding to the event loop; they take a few milliseconds. */
@@ -63,11 +63,12 @@ export function bundleCalls(
     const sees = who === null ? reach : new Reach(who, "viewer");
     const seen = present.filter(({ name }) => sees.has(name));
     const options = { bundle, prune, adopt, overwriteEdits };
-    const items = await plannedItems(store, givenItems(given, settings), options, { who, reach });
+    const { given: readableItems, unreadItems } = readable(givenItems(given, settings), who);
+    const items = await plannedItems(store, readableItems, options, { who, reach });
     const planning = planSteps([...definitions.values()], seen, options);
     for (;;) {
       const step = planning.next();
-      if (step.done) return { ...step.value, ...items };
+      if (step.done) return { ...step.value, ...items, unreadItems };
       await turn();
     }
   };
@@ -79,13 +80,13 @@ export function bundleCalls(
         ...stepObject(step),
         definition: (step.definition ?? null) as Record<string, unknown> | null,
       }));
-      const { bundle, left, leftItems } = plan;
+      const { bundle, left, leftItems, unreadItems = [] } = plan;
       const items = plan.items.map((step) => ({
         ...itemStepObject(step),
         content: step.content ?? null,
         given: step.given ?? null,
       }));
-      return { plan: planId(plan), bundle, steps, left, itemSteps: items, leftItems };
+      return { plan: planId(plan), bundle, steps, left, itemSteps: items, leftItems, unreadItems };
     },
 
     async applyBundle({ plan: expected, reason, ...given }, call) {

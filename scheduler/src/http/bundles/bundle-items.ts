@@ -26,6 +26,19 @@ type Given = Pick<Read<Extract<keyof typeof bundleRoutes, "planBundle">>, "alarm
 const reachOf = (item: ItemKind, who: NonNullable<Call["who"]>, policy: Role) =>
   checkPolicy(who, { policy, touches: "listed", noun: itemParts[item], writes: policy === "admin" });
 
+/**
+ * Leaves out empty lists of kinds that the caller's token is not for: a client that prunes sends them, also if its files only have tasks.
+ * @returns what is left, and the kinds that were left out
+ */
+export function readable(given: GivenItems, who: Call["who"]): { given: GivenItems; unreadItems: ItemKind[] } {
+  const scopes = who?.scopes ?? null;
+  const unreadItems = itemKinds.filter(
+    (item) => given[item]?.length === 0 && scopes !== null && !scopes.includes(`${itemParts[item]}:read`),
+  );
+  const left = itemKinds.filter((item) => given[item] && !unreadItems.includes(item));
+  return { given: Object.fromEntries(left.map((item) => [item, given[item]])), unreadItems };
+}
+
 /** Checks the given alarm rules and hooks. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN with the path in the request */
 export function givenItems({ alarms, hooks }: Given, settings: AlarmSettings | null): GivenItems {
   const checked = (item: ItemKind, given: NonNullable<Given["alarms"] | Given["hooks"]>): GivenItem[] => {
