@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
-import { shapeOf } from "../../src/api/contract.ts";
 import type { RouteShape } from "../../src/api/contract/route.ts";
+import { shapeOf } from "../../src/api/contract.ts";
 import { isCarillonError } from "../../src/base/errors.ts";
 import { readGiven } from "../../src/http/given.ts";
 import { ApiStage } from "../support/api-stage.ts";
@@ -69,7 +69,7 @@ it("apply --prune works through a server that knows only tasks in bundles, and i
   const pruned = await apply(admin, url, tasks("a"), "--prune");
   expect([pruned.code, pruned.stdout]).toEqual([0, expect.stringContaining("1 removed")]);
   const refused = await apply(admin, url, `${tasks("a")}alarms: { q: { kind: queue, more: 1 } }\n`, "--prune");
-  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("REQUEST_INVALID")]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("REQUEST_INVALID")]);
 });
 
 it("apply --prune works with a token that is only for tasks, and says what was left", async () => {

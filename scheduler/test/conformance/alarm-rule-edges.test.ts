@@ -14,29 +14,29 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
   afterAll(() => rules.stage.close());
 
   it.each(["maintenance", "quiet"])("events in a time without messages are told when it ends: %s", async (by) => {
-    const task = await rules.stage.task("planned", { group: "planned" });
+    const task = await rules.stage.task(`planned-${by}`, { group: "planned" });
     const [from, to] = [rules.t, rules.t + 60 * minute].map((ms) => new Date(ms).toISOString()) as [string, string];
     const held =
       by === "quiet"
         ? { quiet: { from: from.slice(11, 16), to: to.slice(11, 16), zone: "UTC" } }
         : { maintenance: [{ from, to }] };
-    await rules.create("versions", { kind: "changed", channels: ["ops"], ...held });
+    await rules.create(by, { kind: "changed", channels: ["ops"], ...held });
     await rules.look(rules.t + 1);
-    const edited = defineTask("planned", { description: "another", group: "planned" });
+    const edited = defineTask(`planned-${by}`, { description: "another", group: "planned" });
     await rules.stage.store.tasks.save(edited, null, change(rules.t + 2));
     const endMs = Date.parse(to) - (by === "quiet" ? Date.parse(to) % minute : 0);
     for (const atMs of [rules.t + 3, rules.t + 10 * minute, endMs - 1]) await rules.look(atMs);
-    expect([await rules.open_(), await rules.sent("versions")]).toEqual([["versions planned"], []]);
+    expect([await rules.open_(), await rules.sent(by)]).toEqual([[`${by} planned-${by}`], []]);
     await rules.look(endMs);
     await rules.look(endMs + 1);
-    expect([await rules.open_(), await rules.sent("versions")]).toEqual([["versions planned"], ["ops raised"]]);
+    expect([await rules.open_(), await rules.sent(by)]).toEqual([[`${by} planned-${by}`], ["ops raised"]]);
     const [message] = await rules.alarms.outbox(1);
     const { message: body } = await rules.alarms.message(message?.id as number);
     expect(body.subjects.map(({ task: name }) => name)).toEqual([task.definition.name]);
     await rules.look(endMs + summaryMs + 1);
     expect(await rules.open_(), "it is over").toEqual([]);
     await rules.look(endMs + 3 * summaryMs);
-    expect(await rules.sent("versions")).toEqual(["ops raised", "ops cleared"]);
+    expect(await rules.sent(by)).toEqual(["ops raised", "ops cleared"]);
   });
 
   /** Creates more tasks than a rule finds at a time, whose names come before those of other tasks. */
@@ -50,9 +50,16 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     "a task that misses its deadline is found behind many that do not: forecast %s",
     async (forecast) => {
       await many();
-      const late = await rules.stage.task("many-z", { group: "many" }, rules.t - 2 * 86_400_000);
+      const name = `many-z-${forecast}`;
+      const late = await rules.stage.task(name, { group: "many" }, rules.t - 2 * 86_400_000);
       const by = forecast ? "12:05" : "11:59";
-      await rules.create("deadline", { kind: "deadline", by, zone: "UTC", forecast, scope });
+      await rules.create("deadline", {
+        kind: "deadline",
+        by,
+        zone: "UTC",
+        forecast,
+        scope: { tasks: ["many-a-*", name] },
+      });
       if (forecast) {
         await rules.ended(late, "succeeded", rules.t - 100_000);
         await rules.stage.rows("update $s.run_history set due_ms = $1, ended_ms = $1 where task_id = $2", [
@@ -62,7 +69,7 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
         await rules.stage.enqueue(late, { dueMs: rules.t + 10 * minute });
       }
       await rules.look(rules.t);
-      expect(await rules.open_()).toEqual(["deadline many-z"]);
+      expect(await rules.open_()).toEqual([`deadline ${name}`]);
       const [{ text } = { text: "" }] = await rules.alarms.open();
       expect(text).toContain(forecast ? "will probably not be done" : "not done by");
     },
