@@ -53,8 +53,8 @@ export const operationMutants: readonly Mutant[] = [
   {
     name: "a slot is caught up with and not linked",
     file: "store/postgres/runs/backfill.ts",
-    find: "await link(client, s, task, made);",
-    put: "await link(client, s, task, made.slice(1));",
+    find: "await link(client, s, task, made, now);",
+    put: "await link(client, s, task, made.slice(1), now);",
     breaks: "19",
     play: "operations",
   },
