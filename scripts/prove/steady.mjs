@@ -6,6 +6,7 @@
  * exit code is 1 if a run failed or a test was unsteady. A run of the gate takes some 20 minutes.
  */
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, relative } from "node:path";
@@ -19,7 +20,8 @@ import { showsUsage } from "../usage.mjs";
 /**
  * @typedef {{ state: string, why: string, run: number, look: "first" | "second" }} Seen
  * @typedef {Map<string, Seen[]>} Outcomes by the test's name
- * @typedef {{ commit: string, busy: boolean, files: string[] }} Series what is run; `--continue` refuses the results of another series
+ * @typedef {{ commit: string, edits: string, busy: boolean, files: string[] }} Series what is run; `--continue` refuses the results of
+ *   another series; edits: a digest of the changes that are not committed
  * @typedef {{ code: number, minutes: number }} Verdict of one run
  */
 
@@ -93,8 +95,14 @@ async function main() {
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1)
     throw new Trouble(`--runs is a whole number from 1 on, not ${JSON.stringify(values.runs)}.`);
-  const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
-  const series = { commit, busy: values.busy, files };
+  const git = (/** @type {string[]} */ ...args) =>
+    execFileSync("git", args, { cwd: root, encoding: "utf8", maxBuffer: 1e9 });
+  const commit = git("rev-parse", "HEAD").trim();
+  const edits = createHash("sha256")
+    .update(git("diff", "HEAD") + git("status", "--porcelain"))
+    .digest("hex")
+    .slice(0, 8);
+  const series = { commit, edits, busy: values.busy, files };
   begin(series, values.continue);
   // The loops are threads, so they end with this process in any case.
   const loops = Array.from(

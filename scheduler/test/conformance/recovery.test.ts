@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Pulse } from "../../src/cluster/session-store.ts";
 import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
@@ -301,8 +302,11 @@ describe.each(everyPostgres())("recovery of a store that was reset, $title", (se
     await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
   });
 
-  it("restores a verdict if the store is reset again while the verdict is being written", async () => {
-    const session = await stage.session("node", one);
+  /** Lets the store lose a verdict, and calls `meanwhile` while the verdict is being written again. @returns the verdict's run */
+  async function whileWritten(
+    session: number,
+    meanwhile: (beat: Promise<Pulse>, commit: () => Promise<void>) => Promise<void>,
+  ) {
     await enqueue(two);
     const [run] = (await claimedBy(one, session)) as [ClaimedRun];
     await one.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs)], stage.nowMs);
@@ -314,12 +318,36 @@ describe.each(everyPostgres())("recovery of a store that was reset, $title", (se
       const beat = one.sessions.beat(session, stage.nowMs);
       const waiting = "select from pg_locks where not granted and relation = '$s.run_history'::regclass";
       await until("the verdict is being written", async () => (await stage.rows(waiting)).length > 0);
-      await promoted();
-      await holder.query("commit");
-      expect((await beat).alive).toBe(true);
+      await meanwhile(beat, async () => void (await holder.query("commit")));
     } finally {
       holder.release();
     }
+    return run;
+  }
+
+  it("ends a session only after the verdicts that the store had lost are written", async () => {
+    const session = await stage.session("node", one);
+    let ended = Promise.resolve(false);
+    const run = await whileWritten(session, async (beat, commit) => {
+      await beat;
+      ended = one.sessions.end(session, null, stage.nowMs, "stopped");
+      for (let i = 0; i < 5; i++) await one.clock();
+      expect(await stage.rows("select ended_ms from $s.session where id = $1", [session])).toEqual([
+        { ended_ms: null },
+      ]);
+      await commit();
+    });
+    expect(await ended).toBe(true);
+    expect(await one.runs.find(run.runId)).toMatchObject({ state: "succeeded" });
+  });
+
+  it("restores a verdict if the store is reset again while the verdict is being written", async () => {
+    const session = await stage.session("node", one);
+    const run = await whileWritten(session, async (beat, commit) => {
+      await promoted();
+      await commit();
+      expect((await beat).alive).toBe(true);
+    });
     await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
     await expect.poll(recoveries).toMatchObject([{ over: true, verdicts: 1 }, { over: true }]);
     expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);

@@ -283,7 +283,8 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
 }
 
 /**
- * Ends a session.
+ * Ends a session. If it is a session of this process, verdicts that the store had lost are written first: once the session has ended,
+ * another worker may start their runs again.
  * @param beat ends the session only if this is its present heartbeat number; null: in any case
  * @returns true if this call ended the session; false if it had ended already or has sent another heartbeat
  */
@@ -295,6 +296,7 @@ export async function end(
   why: string,
 ): Promise<boolean> {
   const s = database.schema;
+  if (database.memory.sessions.has(sessionId)) await database.recovery?.settled();
   const rows = await database.ask(
     "session-end",
     `with ended as (

@@ -99,6 +99,11 @@ export class Recovery implements Recovering {
     await Promise.race([this.join(), new Promise<void>((resolve) => this.#wake.push(resolve))]);
   }
 
+  async settled(): Promise<void> {
+    while (this.#running) await this.#running.catch(() => undefined);
+    await this.#settling.catch(() => undefined);
+  }
+
   found(whole: boolean, recovery: number | null): void {
     if (recovery !== null) this.#see(recovery);
     this.#known ??= whole ? recovery : null;
@@ -179,16 +184,17 @@ export class Recovery implements Recovering {
     this.#hasReported = false;
     if (this.#told === before || this.#told === null) return;
     const { number } = this.#told;
+    // Read now, because the memory may have forgotten them by the time at which the verdicts of former recoveries are written.
+    const settlements = this.#settlements();
     // Not awaited here: if the store refuses the verdicts because another recovery has begun, they wait until this process has taken part
     // in that one.
-    this.#settling = this.#settling.catch(() => undefined).then(() => this.#settle(number));
+    this.#settling = this.#settling.catch(() => undefined).then(() => this.#settle(number, settlements));
     this.#inBackground(this.#settling);
   }
 
-  /** Writes the verdicts that this process remembers and the store lacks. @param number the recovery to which they are counted */
-  async #settle(number: number): Promise<void> {
+  /** Writes those of the verdicts that the store lacks. @param number the recovery to which they are counted */
+  async #settle(number: number, settlements: Settlement[]): Promise<void> {
     const { transaction, log } = this.#options;
-    const settlements = this.#settlements();
     if (settlements.length === 0) return;
     const nowMs = await transaction(async (client) => (await this.#standing(client)).nowMs);
     const applied = await this.#options.settle(settlements, nowMs);

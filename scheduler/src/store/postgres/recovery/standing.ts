@@ -39,6 +39,10 @@ export interface Recovering {
   /** Resolves when this process has reported what it remembers, even if other processes have not reported yet. */
   told(): Promise<void>;
   /**
+   * Resolves when this process takes part in no recovery, and has tried to write the verdicts that the store had lost. Never rejects.
+   */
+  settled(): Promise<void>;
+  /**
    * Handles the state that a connection or a heartbeat returned. If a recovery was over before this process noticed it, this process
    * reports now.
    * @param recovery the number of the last recovery; null if it is not known
