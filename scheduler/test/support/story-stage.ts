@@ -89,6 +89,10 @@ export class StoryStage extends ApiStage {
       const admin = this.client();
       await until("the message is sent", async () => (await admin.getAlarmMessage({ message })).state === "sent");
     },
+    listOperations: async () => {
+      const admin = this.client();
+      await until("the backfill has begun", async () => (await admin.listOperations()).items[0]?.started !== null);
+    },
     listEventConsumers: async () => {
       const { events } = this.store;
       const nowMs = Math.floor((await this.store.clock()).ms);
