@@ -98,8 +98,8 @@ export interface WorkerRecord extends Member {
 }
 
 /**
- * Reads lists in pages. Each page starts at a position in an index, never after a number of rows to skip, so a page costs the same at any
- * position and in a list of any length.
+ * Reads lists in pages. Each page starts at a position in an index, never after a number of rows to skip, so a page costs about the same at
+ * any position and in a list of any length.
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;

@@ -37,7 +37,7 @@ export interface EventPlace {
   floorMs: number;
 }
 
-/** What an event about a run has beside the history. */
+/** The content of an event about a run, in addition to what the history has. */
 export interface RunContent {
   labels: Record<string, string>;
 }
@@ -143,7 +143,7 @@ export interface ConsumerRecord {
   failing: FailedDelivery | null;
 }
 
-/** Events of the cluster. The statements that make the change record them, if a process has requested their type. */
+/** Events of the cluster. The statement that makes a change also records its event, if a process has requested events of this type. */
 export interface EventStore {
   /**
    * Makes the store record events of these types at least until `untilMs`. Can be repeated.

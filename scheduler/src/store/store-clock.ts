@@ -33,15 +33,14 @@ export interface HeldStep {
 }
 
 /**
- * Cluster time as this process estimates it: this machine's monotonic clock plus an offset with bounds from round trips, so that
- * a step of the local wall clock changes nothing. The store read its clock at some moment within a round trip, so each sample
- * gives two bounds of the offset, and all samples together give the narrowest bounds. `now` uses the lower bound: the store's
- * clock shows at least that time, so nothing that waits for a time begins too early. With the middle of the round trip, runs
- * began 1 ms early, and 5 ms on a busy machine.
+ * Cluster time as this process estimates it: this machine's monotonic clock plus an offset with bounds from round trips, so that a step of
+ * the local wall clock changes nothing. The store read its clock at some moment within a round trip, so each sample gives two bounds of the
+ * offset, and all samples together give the narrowest bounds. `now` uses the lower bound: the store's clock shows at least that time, so
+ * nothing that waits for a time begins too early.
  *
- * A step of the store's own clock by more than 500 ms is not followed: `now` continues by the monotonic clock (and `held`
- * describes the step) until a reading has a higher number, readings agree again, or `ClockWatch` decides to call `follow`.
- * Readings that are plain numbers are followed at once, because they come from a server, which has already decided on steps.
+ * A step of the store's own clock by more than 500 ms is not followed: `now` continues by the monotonic clock (and `held` describes the
+ * step) until a reading has a higher number, readings agree again, or `ClockWatch` decides to call `follow`. Readings that are plain
+ * numbers are followed at once, because they come from a server, which has already decided on steps.
  */
 export class StoreClock {
   readonly #clock: Clock;

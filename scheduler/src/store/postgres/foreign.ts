@@ -18,14 +18,15 @@ interface Made {
   functions: Set<string>;
 }
 
-/** The names of the tables (except unlogged ones), indexes, sequences and functions that these migrations create. */
+/** The names of the tables, indexes, sequences and functions that these migrations create. */
 function madeBy(some: readonly Migration[]): Made {
   const made: Made = { relations: new Set(), functions: new Set() };
   const text = some.map(({ sql }) => sql('"s"')).join("\n");
   const creates = /\bcreate (?:unique |unlogged )?(table|index|sequence|function) (?:"s"\.)?(\w+)/g;
   for (const [, kind, name] of text.matchAll(creates)) {
     (kind === "function" ? made.functions : made.relations).add(name as string);
-    // The sequence of the identity column, if the table has one. It is used by name, and PostgreSQL would choose another if it is taken.
+    // The sequence of the identity column, if the table has one. Carillon uses this name, but PostgreSQL chooses another if the name is
+    // taken.
     if (kind === "table") made.relations.add(`${name}_id_seq`);
   }
   return made;

@@ -73,8 +73,8 @@ export interface PostgresOptions {
    */
   partitions?: "daily" | "there" | "one";
   /**
-   * False: every heartbeat reads the waiting runs, however long that takes. A test tower's time moves by these answers, so they must be
-   * current. Default: if heartbeats are slow, the runs are read by a separate statement, and a heartbeat returns the last result.
+   * False: every heartbeat reads the waiting runs, however long that takes, as tests with simulated time need. Default: if heartbeats are
+   * slow, the runs are read by a separate statement, and a heartbeat returns the last result.
    */
   readsBeside?: boolean;
   signal?: AbortSignal;

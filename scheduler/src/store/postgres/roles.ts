@@ -26,7 +26,7 @@ export async function makerOf(database: Database, client?: SqlClient): Promise<M
   return rows[0] as unknown as Maker;
 }
 
-/** Returns the names of tables (except unlogged ones) and sequences on which this connection's role lacks a right that a node needs. */
+/** Returns the names of tables and sequences on which this connection's role lacks a right that a node needs. */
 export async function rightsLacking(database: Database): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     "",

@@ -8,8 +8,8 @@ import { audited } from "./audit.ts";
 const prunedAtOnce = 5_000;
 
 /**
- * SQL condition: a commit has left the row of the audit log without a place in the chain. The limit on `id` skips the rows from before
- * the chain, of which an index of all rows without a place may contain millions.
+ * SQL condition: a commit has left the row of the audit log without a place in the chain. The limit on `id` skips the rows from before the
+ * chain, because there may be millions of them.
  */
 export const skippedSql = (s: string): string =>
   `seq is null and hash is not null and id > (select older_until from ${s}.audit_chain)`;

@@ -17,7 +17,8 @@ interface Partition {
 /**
  * Estimates how many bytes the history of each namespace takes. It adds up the sizes of payloads, results, errors and log lines in a random
  * sample of each partition's pages, and divides by the sampled fraction of the pages. Small partitions are read completely. Nothing is
- * estimated if no namespace has a quota for history, or if the last estimate is newer than `everyMs` and than the last change of a quota.
+ * estimated if no namespace has a quota for history, or if the last estimate is less than `everyMs` old and newer than the last change of a
+ * quota.
  */
 export async function measureHistory(database: Database, nowMs: number, everyMs: number): Promise<void> {
   const s = database.schema;
@@ -59,7 +60,7 @@ export async function measureHistory(database: Database, nowMs: number, everyMs:
   );
 }
 
-/** $1 is the name of the table. If a partition is dropped during the estimate, the estimate fails and is repeated. */
+/** $1 is the name of the table. If a partition is dropped during the estimate, the estimate fails, and the next call makes it again. */
 const partitionsSql = `
   select c.oid::regclass::text as name, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int as pages
   from pg_inherits i join pg_class c on c.oid = i.inhrelid

@@ -11,17 +11,14 @@ import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
 import { overdueSql } from "./overdue.ts";
 
-/** The maximum number of findings per rule in one evaluation; the next evaluation finds more. */
+/** The maximum number of findings that the statement of one rule returns. */
 export const most = 1_000;
 /** The maximum number of tasks whose newest failure is read for the alarm's message. */
 const worded = 100;
 const longestText = 300;
 /** How long a completed recovery is displayed as an alarm, in ms. */
 export const recoveryShownMs = 86_400_000;
-/**
- * A recovery usually takes a second, and at most the longest session timeout of the nodes that died. A recovery that takes longer than this
- * (ms) raises an alarm while it lasts.
- */
+/** A recovery that takes longer than this (ms) raises an alarm while it lasts. Most recoveries take about a second. */
 const recoveryLongMs = 10_000;
 /** Verdicts are restored only once work continues after a recovery, so restored results are counted until this time (ms) after its end. */
 const recoveryCountedMs = 5_000;

@@ -177,8 +177,9 @@ async function unsent(database: Database, id: number, error: string, nextMs: num
 }
 
 /**
- * Gives up messages whose channel is not configured on any node, so that no node tries to send them, and deletes messages that were sent or
- * given up more than a week ago. Messages without a configured channel are given up `untriedMs` later than messages that always fail.
+ * Gives up messages whose channel is not configured on any node, so that no node tries to send them, and deletes messages that were sent
+ * more than a week ago, and given-up messages that were written more than a week ago. Messages without a configured channel are given up
+ * `untriedMs` later than messages that always fail.
  */
 async function forget({ client, s, now }: Looking): Promise<void> {
   await client.query(

@@ -56,8 +56,8 @@ export async function followRules(
 }
 
 /**
- * Returns why this node cannot evaluate the rule, or null if it can. A node cannot evaluate a rule that a node of a newer version, or one
- * with newer time zone data, has stored.
+ * Returns why this node cannot evaluate the rule, or null if it can. A node may be unable to evaluate a rule that a node of a newer
+ * version, or one with newer time zone data, has stored.
  */
 function problemOf(content: RuleContent): string | null {
   try {
@@ -96,7 +96,7 @@ const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watche
 
 /**
  * SQL condition: a task `t` is in a rule's scope. The four parameters from `first` on are the parts of the scope, from `scopeValues`. The
- * text is the same for all rules of a kind, so that the database prepares few statements.
+ * text is the same for all rules of a kind.
  */
 function scopeSql(s: string, first = 1): string {
   const [namespace, names, groups, labelled] = [0, 1, 2, 3].map((at) => `$${first + at}`);

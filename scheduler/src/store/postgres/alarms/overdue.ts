@@ -1,7 +1,7 @@
 import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
 import { runState } from "../states.ts";
 
-/** The most runs that are read for each priority of a group. */
+/** The most runs that are read for each priority of a group, of an addressee, and of a task whose runs need an addressee. */
 const readyMost = 100;
 /** The most runs that are counted for a task whose runs wait for the task's own limit. */
 const heldMost = 1_000;

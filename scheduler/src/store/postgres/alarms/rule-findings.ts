@@ -35,7 +35,7 @@ const spanText = (ms: number): string => formatDuration(ms < 1_000 ? Math.round(
 
 /**
  * Finds tasks with too many failures among their last runs. It checks only tasks with a new failure and tasks with an open alarm of this
- * rule, because the result cannot have changed for any other task.
+ * rule, because other tasks have no new failure.
  */
 const failed: Find = async ({ client, s, now, rule, scope, values, news }) => {
   const { failures, of } = thresholdsOf(rule.content);
@@ -89,8 +89,8 @@ const slow: Find = async ({ client, s, now, rule, scope, values }) => {
 };
 
 /**
- * Finds tasks with a run that succeeded too quickly: the last one, or one of the last ten that ended just now. The task's usual is what 90 %
- * of the runs before them took at least.
+ * Finds tasks with a run that succeeded too quickly: the last one, or one of the last ten that ended just now. Their durations are compared
+ * with the one that 90 % of the runs before them took at least.
  */
 const quick: Find = async ({ client, s, now, rule, scope, values }) => {
   const { shorterMs, times, leastMs } = thresholdsOf(rule.content);

@@ -4,9 +4,12 @@ import { runState } from "../states.ts";
 import { most } from "./alarm-findings.ts";
 import type { Find, Finder, Found } from "./watched.ts";
 
-/** How many times within the time over which growth is measured the queues are counted. */
+/** How often the queues are counted during the time `within` over which growth is measured. */
 const counts = 10;
-/** A time in ms that is longer than the time between two evaluations. Counts are kept longer by it, so that a short `within` finds one. */
+/**
+ * A time in ms that is longer than the time between two evaluations. Counts are kept this much longer, so that a former count exists even
+ * if `within` is short.
+ */
 const betweenLooksMs = 10_000;
 
 /** SQL: the number of due runs of the task `t` that wait, counted up to a limit, by the index of a task's runs. */

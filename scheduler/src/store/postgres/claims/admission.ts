@@ -8,7 +8,7 @@ import { earliest, prioritiesSql } from "./ready.ts";
 const runsPerStep = 1_000;
 const keysPerStep = 500;
 const forgottenPerStep = 1_000;
-/** A rate's time span is divided into this many steps. Rates with a limit up to this number are exact to the millisecond instead. */
+/** A rate's time span is divided into about this many steps. Rates with a limit up to this number are exact to the millisecond instead. */
 const stepsPerSpan = 200;
 
 interface Paced {
@@ -30,9 +30,9 @@ interface Admitted {
 }
 
 /**
- * Moves due runs of tasks with a limit per key, a limit per worker or a rate from `held` to `ready`, as far as the limit per key and the
- * rate allow. The caller holds the locks of the tasks' gate rows, so the counts read here stay true until the caller commits, and the
- * `ready` and `claimed` runs of a key together never exceed its limit.
+ * Moves due runs of tasks with a limit per key, a limit per worker or a rate from `held` to `ready`, as far as the task's limits and its
+ * rate allow. (The router enforces the limit per worker.) The caller holds the locks of the tasks' gate rows, so the counts read here stay
+ * true until the caller commits.
  *
  * Only due runs are admitted, because a slot or token given to a future run would be missing for a due one. Retries are an exception: a
  * retry keeps its slot, and its token is booked in advance (retry-tokens.ts).

@@ -49,9 +49,9 @@ const takeSql = (
 
 /*
  * SQL of a claim: one index probe per group and priority, the highest priority of all groups first. Each probe is bounded by the due time,
- * so future runs are not read, however many there are. If the run's task was paused after this statement read the run, or if a transaction
- * older than the pause enqueued it, the run gets the state `paused` instead of being claimed. A claim takes the task's current version, not
- * the version with which the run was enqueued, so a worker never receives a version that is older than the one in its cache.
+ * so future runs are not read, however many there are. A ready run whose task is paused gets the state `paused` instead of being claimed; a
+ * transaction older than the pause may have enqueued such a run. A claim takes the task's current version, not the version with which the
+ * run was enqueued, so a worker never receives a version that is older than the one in its cache.
  */
 const claimSql = (s: string, take: string) => `
     with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),

@@ -38,7 +38,7 @@ export interface ClaimedColumns {
   more: More[] | null;
 }
 
-/** A run enqueued less than this after its due time, in ms, counts as enqueued in time, because both times are rounded. */
+/** A run enqueued at most this many ms after its due time counts as enqueued in time. */
 const madeLateMs = 100;
 
 /**
@@ -49,7 +49,7 @@ export const readyMsSql = `nullif(greatest(r.due_ms, r.ready_ms, case when r.slo
 
 /**
  * SQL: the fields of a run `r` that a claim returns. `state` is the state that an earlier attempt saved.
- * @param followed SQL condition: another task follows this run's task, which the run's own row does not show
+ * @param followed SQL condition: other runs or tasks wait for the run's end, for a reason that the run's own row does not show
  */
 export const claimedFields = (
   followed: string,

@@ -125,6 +125,6 @@ export function settleStanding(database: Database, settlements: Settlement[], no
 async function settleIn(client: SqlClient, s: string, settlement: Settlement, nowMs: number): Promise<boolean> {
   const [ended] = asEnded(settlement);
   // The worker may send the verdict again after the handler has returned, with another end time. A row in the history can confirm that both
-  // are the same verdict, a trace cannot, so the row is kept.
+  // are the same verdict. The trace of a run (the few fields stored instead of a history row) cannot, so the row is kept.
   return ended !== undefined && (await finishIn(client, s, [{ ...ended, unkept: false }], nowMs)).length > 0;
 }

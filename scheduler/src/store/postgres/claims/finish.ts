@@ -11,8 +11,8 @@ import { tasksOf } from "./retries.ts";
 import { type Ended, type EndedTogether, endedEachSql, endedLinkedSql, fencesOf } from "./settle.ts";
 
 /**
- * Ends runs: plain runs in one or two statements, by whether their history rows are kept; linked runs, and plain runs that those statements
- * left out, in one transaction with the consequences of their end.
+ * Ends runs. Plain runs end in a few statements, by whether their history rows are kept. Linked runs (other runs or tasks may wait for
+ * their end), and plain runs that those statements left out, end in one transaction with the consequences of their end.
  * @returns the fences of the runs that ended
  */
 export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {
@@ -89,7 +89,7 @@ export async function finishIn(
   return done.fences;
 }
 
-/** The runs that a statement ended: their fences, those of their tasks that are linked, and the runs whose end another run may wait for. */
+/** The runs that a statement ended: their fences, the tasks of the linked ones, and the runs whose end another run may wait for. */
 interface EndedLinked {
   fences: number[];
   tasks: number[];

@@ -14,8 +14,8 @@ export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4, bounde
 const replaced = "overlap: replaced by a newer run";
 
 /**
- * Gives out the slots of tasks with a concurrency limit. A task's `ready` and `claimed` runs together never exceed its limit; its other
- * runs are `held`. Claims need no lock for this, because a claim only moves a run between those two states.
+ * Gives out the slots of tasks with a concurrency limit. A slot is given out only while the task has fewer `ready` and `claimed` runs than
+ * its limit; its other waiting runs are `held`. Claims need no lock for this, because a claim only moves a run between those two states.
  *
  * A first statement locks the tasks' gate rows in the order of their numbers, so that the snapshots of the statements after it include all
  * writes of earlier holders of the locks. Run rows are only locked with SKIP LOCKED, so a transaction that holds a gate does not wait for
@@ -104,8 +104,8 @@ async function end(client: SqlClient, s: string, { how, where, values, now, reas
 }
 
 /**
- * Ends held runs that are due as skipped. A run that has had an attempt, and is held again after a pause or an operator's decision, is not
- * skipped but waits for a slot.
+ * Ends due held runs as skipped. A run that has had an attempt, and is held again after a pause or an operator's decision, is not skipped
+ * but waits for a slot.
  */
 async function skipOverdue(
   client: SqlClient,

@@ -1,8 +1,8 @@
 /**
  * Limits how many runs of a group are executed at once, across all workers. Claimed runs are counted, so claims enforce the limit: a claim
  * locks the group's row in `group_limit`, counts the claimed runs of the group's tasks, and only then claims more, in one transaction.
- * Claims of other groups do not wait. Ends, retries and reclaims need no code for the limit, because they change the counted rows, and
- * there is no other state that a crash could leave wrong.
+ * Claims of other groups do not wait. Ends, retries and reclaims keep no counter: they change the counted rows themselves, so a crash
+ * cannot leave a wrong count.
  *
  * Claims without this lock leave out limited groups: they read a table that is empty unless an operator has set a limit. The limit is
  * therefore exact even if this process's cache of limits is outdated: until the cache has a group's limit, this process claims no runs of
@@ -98,7 +98,7 @@ export class LimitedClaims {
     this.#takeSql = takeSql;
   }
 
-  /** Returns those of these groups that the cache lists as limited. */
+  /** Returns the given groups that the cache lists as limited. */
   of(groupIds: number[]): number[] {
     return this.#known.size === 0 ? [] : groupIds.filter((id) => this.#known.has(id));
   }

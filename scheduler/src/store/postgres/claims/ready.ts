@@ -27,9 +27,9 @@ export const directedSql = (schema: string): string => `
 /**
  * Selects due runs that wait only for a worker, as (task_id, due_ms, since_ms): those with the earliest due times for each priority of a
  * group, of an addressee and, for routed runs without an addressee, of a task. `since_ms` is the time since which only a worker is missing.
- * The run's group is read from its task, because a run with an addressee has the addressee's own group number. The statement uses index
- * probes, however many runs wait. It steps through tasks only for runs without an addressee, because runs that wait for their limit per
- * worker may come before all others.
+ * A caller that needs a run's group reads it from the task, because a run with an addressee has the addressee's own group number. The
+ * statement uses index probes, however many runs wait. It steps through tasks only for runs without an addressee, because runs that wait
+ * for their limit per worker may come before all others.
  * @param before SQL for the time before which the runs are due
  * @param each the most runs per priority of a group or task
  * @param addressed the most runs per priority of an addressee
@@ -70,12 +70,11 @@ const unservedLooks = 500;
  * SQL: selects, if their runs have been due for more than `unservedMs`: groups without a living worker, tasks for which no living worker of
  * their group has a handler, and tasks whose runs cannot be addressed to any worker. Living workers are read first, so that a group with a
  * worker costs no probe. The names of the tasks that workers handle are read only if runs are late and all workers of their group list such
- * names.
- * $2 is the time.
+ * names. $2 is the time.
  *
  * The leader runs this statement in its heartbeat, so the cost must not depend on the number of tasks. With a join with `task`, the planner
- * probed the runs of each task before it checked whether any group was late at all: a heartbeat took 4.5 s with 100,000 tasks, and the
- * leader never again sent one in time. So the statement steps only through the tasks that have live runs.
+ * probed the runs of each task before it checked whether any group was late at all: a heartbeat took 4.5 s with 100,000 tasks. So the
+ * statement steps only through the tasks that have live runs.
  */
 export const unservedSql = (schema: string): string => `
     select array(

@@ -21,8 +21,8 @@ export async function refused(
     database.query<{ fence: number }>("settle-known", settledSql(s), settledValues(missing)),
   );
   const settled = new Set(known.map(({ fence }) => fence));
-  // An earlier request whose reply was lost, or the handler's own transaction, applied these verdicts. The work after the commit is still
-  // to be done.
+  // An earlier request whose reply was lost, or the handler's own transaction, applied these verdicts. The work that follows their commit
+  // may still be missing, so it is done now.
   const linked = missing.filter(
     (item) => settled.has(item.fence) && item.verdict.kind === "ended" && isLinked(item as Ended),
   );
@@ -85,11 +85,10 @@ const sameOnwardSql = (s: string) => `(
  * SQL: selects those of the verdicts that the store has already applied. The fence alone does not prove this, because the reclaim of a lost
  * worker's claims ends or retries a run under the same fence. But a reclaim never records a success, ends runs at its own time and with its
  * own error, and marks its retries as lost. The outcome alone does not prove it either, because another verdict with the same outcome may
- * have ended the claim.
- * `whole`: the result or error, and the follow-up run, must be the same too. Without `whole` the result may differ, because a handler that
- * completed its run in its own transaction may return another value afterwards. Verdicts of two workers may come in the same millisecond,
- * so the time of the end decides only where the error cannot: for the retry of a run that lost too many workers, because such a run's error
- * is not the one in the verdict.
+ * have ended the claim. `whole`: the result or error, and the follow-up run, must be the same too. Without `whole` the result may differ,
+ * because a handler that completed its run in its own transaction may return another value afterwards. With `whole`, the time of the end
+ * decides only for the retry of a run that lost too many workers, because such a run's error is not the one in the verdict; in all other
+ * cases verdicts of two workers may come in the same millisecond.
  */
 const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],

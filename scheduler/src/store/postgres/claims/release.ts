@@ -28,7 +28,7 @@ export async function releaseIn(
   loose: LooseEnds,
 ): Promise<number[]> {
   if (released.length === 0) return [];
-  // Without this lock, a task could be resumed between the read and the write below, and the run would keep the state `paused` for ever.
+  // Without this lock, a task could be resumed between the read and the write below, and the run would be left `paused`.
   await lockPlans(client, s, [...new Set(released.map(({ taskId }) => taskId))], true);
   const { rows } = await client.query(
     `update ${s}.run r set state = case when r.recall = ${runRecall.cancel} then ${runState.claimed} else ${runState.ready} end,

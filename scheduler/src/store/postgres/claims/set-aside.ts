@@ -76,8 +76,8 @@ export async function takeUpLeft(database: Database, which: Left, nowMs: number)
   const left = await database.query<{ id: number }>(name, text, values);
   let taken = 0;
   const failures: unknown[] = [];
-  // One transaction per task, because another transaction may hold a task's gate for minutes. The leader's search goes on with the other
-  // tasks, and searches again a minute later.
+  // One transaction per task, because another transaction may hold a task's gate for minutes. If one task fails, the search goes on with
+  // the others; the leader searches again later.
   for (const { id } of left)
     try {
       taken += await database.transaction(async (client) => {
@@ -88,7 +88,7 @@ export async function takeUpLeft(database: Database, which: Left, nowMs: number)
       if (isStoreAway(error)) throw error;
       failures.push(error);
     }
-  // The first error that does not only say that a task is locked, which passes by itself.
+  // Throws the first error other than STORE_CONFLICT, if there is one: a lock conflict passes by itself.
   if (failures.length > 0) throw failures.find((error) => !isCarillonError(error, "STORE_CONFLICT")) ?? failures[0];
   return taken;
 }

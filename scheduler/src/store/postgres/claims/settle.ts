@@ -32,8 +32,8 @@ const unfollowed = (s: string) =>
 
 /*
  * Ends many runs in one statement: deletes each from the live table if the run still has the verdict's fence, inserts it into the history,
- * and inserts one counter row per task. It waits for no lock, because the runs belong to this worker and all other rows are inserted.
- * Compared with a separate INSERT it saves a round trip and a commit.
+ * and inserts one counter row per task. It seldom waits for a lock, because the runs belong to this worker, and history rows and counter
+ * rows are only inserted. Compared with a separate INSERT it saves a round trip and a commit.
  *
  * `more`: further CTEs. `answer`: the result columns, from `gone`. The default is one row for all ends, and then the statement leaves out
  * runs of followed tasks. `kept`: false if successful runs leave no row; see `unkept` below.
@@ -134,16 +134,17 @@ function endedColumns(items: readonly Settlement[]) {
   };
 }
 
-/** SQL: one row for each ended run, with the columns that `follow` needs, and whether other runs wait for the run's slot in its group. */
+/**
+ * SQL: one row for each ended run, with the columns that `follow` needs, and whether other runs may wait for the run's slot in its group.
+ */
 export const endedEachSql = (
   s: string,
 ) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", again, cancelling,
   exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom", ${againSql}, ${heardSql} from gone`;
 
 /**
- * SQL: one row for all ends, as `endedSql`, and in it the rows of `endedEachSql` for only those runs whose end another run waits for. Ten
- * thousand ends of a task with a concurrency limit have none. The subqueries look up each task once, so their cost depends on the ended runs
- * and not on the number of tasks that are followed or limited.
+ * SQL: one row for all ends, as `endedSql`, and in it the rows of `endedEachSql` only for runs whose end another run may wait for. The
+ * subqueries look up each task once, so their cost depends on the ended runs and not on the number of tasks that are followed or limited.
  */
 export const endedLinkedSql = (
   s: string,

@@ -15,7 +15,7 @@ export interface MadeReady {
  * enqueued nothing for this long counts as quiet.
  */
 const apartMs = 3;
-/** Runs that are due more than this time, in ms, from now are not announced: each node polls the next due time at least every 5 s. */
+/** Runs that are due more than this time, in ms, from now are not announced: nodes poll the next due time more often than that. */
 const soonMs = 60_000;
 /** Open transactions are checked again after as long as the newest of them has been open, within these bounds in ms. */
 const [soonestLookMs, latestLookMs] = [1, 250];

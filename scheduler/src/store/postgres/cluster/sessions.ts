@@ -110,8 +110,8 @@ const beatNames = { bare: "session-beat-bare", waiting: "session-beat", unserved
 type BeatKind = keyof typeof beatNames;
 
 /**
- * SQL of the heartbeat: an idle node sends only this one statement per interval. It keeps the session alive, and returns the store's clock,
- * the leadership, the members and the times of the next work. A *bare* heartbeat reads no runs: see `WaitingLook`.
+ * SQL of the heartbeat: an idle node usually sends only this one statement per interval. It keeps the session alive, and returns the
+ * store's clock, the leadership, the members and the times of the next work. A *bare* heartbeat reads no runs: see `WaitingLook`.
  */
 export const beatSql = (s: string, kind: BeatKind) => `
   with me as (

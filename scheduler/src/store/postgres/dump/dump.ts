@@ -20,10 +20,9 @@ import {
 } from "./dump-file.ts";
 
 /**
- * Tables that a dump leaves out, because they hold the state of running processes: holders of locks, pending signals, awaited runs,
- * signed-in browsers.
- * Sessions are dumped, because history refers to them for node names, and a load ends them. Grace locks are dumped, because their rows
- * contain the counters of their fences.
+ * Tables that a dump leaves out: `migration`, which a load fills itself, and tables with the state of running processes, such as holders of
+ * locks, pending signals, awaited runs and signed-in browsers. Sessions are dumped, because history refers to them for node names, and a
+ * load ends them. Grace locks are dumped, because their rows contain the counters of their fences.
  */
 const notCarried = [
   "migration",
@@ -143,7 +142,7 @@ async function* linesOf(
     yield framed(end);
   }
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  // Snapshots do not cover sequences. They are read last, so their values are not below any number in the snapshot.
+  // Sequences are not part of the snapshot. They are read last, so their values are not below any number in the snapshot.
   const sequences = await sequencesOf(client, s);
   frame.update(JSON.stringify(sequences));
   const end: DumpEnd = { end: true, rows: total, sequences, sha256: frame.digest("hex") };

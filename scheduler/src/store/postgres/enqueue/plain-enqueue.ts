@@ -14,10 +14,9 @@ const payloadsLengthMax = 4_000_000;
 
 /**
  * SQL: inserts many runs of one task that have only a payload and a due time. This is the most common enqueue, so its cost per row matters.
- * The task is read once, nothing is joined or sorted, and values that all rows share are sent once. It takes three quarters of the general
- * statement's time in PostgreSQL for 2,000 runs (4.4 µs per run instead of 5.8, of which the table and its three indexes take 4). Set
- * functions in a SELECT list need no storage for their rows, while in FROM they do. The rows are not counted, because all are inserted or, if
- * there is no such task, none. Payloads in one JSON text are parsed once, while in an
+ * The task is read once, nothing is joined or sorted, and values that all rows share are sent once. For 2,000 runs it takes three quarters
+ * of the general statement's time in PostgreSQL. Set functions in a SELECT list need no storage for their rows, while in FROM they do. The
+ * rows are not counted, because all are inserted or, if there is no such task, none. Payloads in one JSON text are parsed once, while in an
  * array their quotes are removed first. The plan suits any number of runs, so it is cached.
  *
  * $1 numbers, $2 due times relative to now, $3 payloads, $4 now, $5 task, $6 the first number that was drawn ahead, $7 source, $8 the

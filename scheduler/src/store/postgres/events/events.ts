@@ -121,7 +121,10 @@ export function eventStore(database: Database): EventStore {
   };
 }
 
-/** SQL: a process that begins to serve a consumer stores the same position again, which does not end the failure of its next event. */
+/**
+ * SQL: stores a consumer's position. Only a changed position clears `failing`: a process that begins to serve the consumer stores the same
+ * position again.
+ */
 const moveSql = (s: string) =>
   `update ${s}.event_consumer set place = $3, until_ms = greatest(until_ms, $4), failing = case when place = $3::jsonb then failing end
    where name = $1 and epoch = $2 returning 1`;

@@ -1,14 +1,14 @@
 /**
  * Tasks are created by the million, so each new task is written with as little work as possible.
  *
- * `audit_created` writes and returns the audit rows of new tasks together with their places in the chain (docs/access/audit.md). Without it every row
- * is written twice, because the trigger at the commit updates it and its five indexes. The function waits for the chain at most 0.05 ms for
- * each row. If another commit still holds the chain, the rows get their places like other rows that were skipped. With `is_last` false, the
- * trigger places them at the commit, because the caller's transaction goes on and would hold the chain.
+ * `audit_created` writes and returns the audit rows of new tasks together with their places in the chain (docs/access/audit.md). Without
+ * it, each row is written twice, because the trigger at the commit updates it and its five indexes. The function waits for the chain at
+ * most 0.05 ms for each row. If another commit still holds the chain, the rows get their places like other rows that were skipped. With
+ * `is_last` false, the trigger places them at the commit, because the caller's transaction goes on and would hold the chain.
  *
  * PostgreSQL checked three references to each new task, which took an eighth of the time. They cannot be violated: tasks are never deleted,
- * and a statement that writes these rows inserts or locks the task. The reference to the group stays: the number of the group may be of
- * before the store went back in time.
+ * and a statement that writes these rows inserts or locks the task. The reference to the group stays: the group's number may be from before
+ * the store went back in time, and then no longer exist.
  *
  * One trigger sets the columns of a task that three triggers set before.
  */

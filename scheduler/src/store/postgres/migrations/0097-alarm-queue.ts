@@ -1,4 +1,7 @@
-/** Numbers of waiting due runs by alarm rule, task and time, from which rules of kind queue see growth. Task 0 marks each count. */
+/**
+ * Numbers of waiting due runs by alarm rule, task and time, from which rules of the kind `queue` detect growth. Each count has a row for
+ * task 0.
+ */
 export const alarmQueue = (s: string) => `
 create table ${s}.alarm_queue (
   rule text not null,

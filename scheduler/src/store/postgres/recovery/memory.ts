@@ -9,9 +9,9 @@ export interface MemoryLimits {
   /** The most memory that all entries may take, in bytes, approximately. */
   bytesMax: number;
   /**
-   * The greatest age of a write that is given to the store again, in ms. A process that has written nothing since keeps its last writes.
-   * They are on the store's disk and their runs have ended long ago. Once the history of those runs is dropped, nothing in the store shows that
-   * they ended. History is kept for three days at least (tasks/history.ts).
+   * The greatest age of a write that is given to the store again, in ms. A process that writes nothing keeps its last writes. Once
+   * retention has dropped the history of their runs, nothing in the store shows that these runs ended, so the writes must not be given
+   * again. History is kept for at least three days (tasks/history.ts).
    */
   ageMaxMs: number;
 }
@@ -60,8 +60,8 @@ const valuesLookedAt = 50;
 
 /**
  * Remembers the writes that the store has acknowledged to this process: always the highest numbers; and, while a standby exists that may
- * lack them or the cluster has relaxed enqueues, the last minute's enqueues, claims and verdicts. Entries refer to existing objects; nothing
- * is copied.
+ * lack them or the cluster has relaxed enqueues (acknowledged before they are on disk), the last minute's enqueues, claims and verdicts.
+ * Entries refer to existing objects; nothing is copied.
  *
  * Age is counted from the last acknowledgement and not from now, so that the writes just before an outage are remembered however long the
  * outage lasts.

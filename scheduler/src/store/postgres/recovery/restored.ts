@@ -14,13 +14,11 @@ import { markIntactSql } from "./standing.ts";
  */
 const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
 
-/**
- * The longest time, in ms, for which sessions are watched. The heartbeats of a live session are at most 5 s apart, whatever its timeout.
- */
+/** The longest time, in ms, for which sessions are watched, even if a session's timeout is longer. */
 const longestWatchMs = 10_000;
 /**
- * The shortest time, in ms, for which sessions are watched. A live process whose session is not in the backup connects and opens its
- * session again within less.
+ * The shortest time, in ms, for which sessions are watched. A live process whose session is not in the backup usually opens its session
+ * again within less.
  */
 const leastWatchMs = 5_000;
 const lookEveryMs = 250;

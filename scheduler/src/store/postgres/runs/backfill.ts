@@ -16,7 +16,8 @@ import type { OpenOperation, OperationContext, Progress } from "./operation-rows
 
 const slotsPerStep = 200;
 /**
- * The span of time, in ms, whose runs one step creates at the given rate. It is short, so that a stopped backfill leaves few planned runs.
+ * At a given rate, one step creates at most the runs of this span of time, in ms. The span is short, so that a stopped backfill leaves few
+ * planned runs.
  */
 const aheadMs = 2_000;
 
@@ -110,9 +111,9 @@ const nominalOf = (schedule: Schedule, slotMs: number): readonly number[] =>
   schedule.nominalTimes?.(slotMs) ?? [slotMs];
 
 /**
- * Selects the slots that neither the slot table nor a range records, and that are not about to be planned. With `missed`, slots that are
- * recorded as skipped or missed are selected too. A slot is left out if all its nominal times are covered by other slots, because it ran
- * before an edit moved it.
+ * Selects the slots that neither the slot table nor a range records, and that come before the task's next planned slot. With `missed`,
+ * slots that are recorded as skipped or missed are selected too. A slot is left out if all its nominal times are covered by other slots,
+ * because it ran before an edit moved it.
  * @returns each slot with those of its nominal times that no other slot covers
  */
 async function lacking(

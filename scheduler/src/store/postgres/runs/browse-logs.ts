@@ -48,8 +48,8 @@ export async function browseLogs(
 }
 
 /**
- * Returns lines by the transactions that wrote them: a line that a snapshot does not contain was committed later, even if its time or
- * number is lower. The few new lines are selected first, because the index of times would lead through the whole log.
+ * Returns the lines that the earlier snapshot `seen` does not contain; all lines if it is null. Such a line was committed later, even if
+ * its time is earlier. The few new lines are selected first, because a read in the order of time would go through the whole log.
  */
 export async function arrivedLogs(
   database: Database,

@@ -23,8 +23,8 @@ import {
 /**
  * Returns a page of runs. The list consists of pieces, each read from an index that has the order of the list, at most one page from each;
  * the pieces are then merged. So the cost of a page depends on the number of pieces, not on the number of runs. No index contains a run's
- * source, and the history has no index of keys: with these filters a page reads a limited number of runs, and may return fewer runs than
- * requested, or none, together with a `next`.
+ * source, and the history has no index of keys: with these filters a page reads a limited number of runs (a *window*), and may return fewer
+ * runs than requested, or none, together with a `next`.
  * @throws OPTION_INVALID for a key without a task
  */
 export async function browseRuns(database: Database, browse: RunBrowse): Promise<RunPage> {

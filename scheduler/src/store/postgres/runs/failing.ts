@@ -22,8 +22,8 @@ const inRowSql = (s: string) => `
     order by h.ended_ms desc, h.id desc limit $2) x`;
 
 /**
- * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says. The transaction that pauses a task
- * checks the condition again.
+ * Pauses each of these tasks that has had as many failed runs in a row as its `pauseAfter` says. The transaction that pauses a task checks
+ * the condition again.
  * @param taskIds null for all tasks with an open dead letter from the last hour
  * @returns the names of the paused tasks
  */

@@ -141,12 +141,12 @@ const clockSamples = 5;
  */
 const spilledNumbers = 1_000_000;
 const most = 20;
-/** A ready run that is late by more than this, in ms, has been missed by more than one poll. */
+/** Ready runs that are late by more than this, in ms, are reported. */
 const overdueMs = 5_000;
-/** A time, in ms, that is longer than it takes to reclaim a run or to stop a handler. */
+/** Claimed runs that should have started or ended longer ago than this, in ms, are reported. */
 const stuckMs = 60_000;
 const sharedNameMs = 3_600_000;
-/** A slot that is late by more than this, in ms, was planned neither by the leader, which plans ahead, nor by followers, after 250 ms. */
+/** Slots that are late by more than this, in ms, and still not planned are reported. */
 const unplannedMs = 2_000;
 
 /**

@@ -158,7 +158,7 @@ async function stop(
           hint: `See what it did: carillon operations show ${operationId}.`,
         });
       }
-      // If the stop had to wait for the store, it was requested before the last steps, so the operation must not end before them.
+      // If the stop had to wait for the store, its time is before the last steps, so the end is set no earlier than the last step.
       await client.query(
         `update ${s}.operation set state = $2, ended_ms = case when $2 = 'stopped' then greatest($3::bigint, stepped_ms) end, next_ms = $3 where id = $1`,
         [operationId, state, now],

@@ -43,7 +43,10 @@ const releaseSql = (s: string, run: string) => `
       where (select t.definition ? 'pin' from ${s}.task t where t.id = ${run}."taskId")
       order by had.rank limit 1`;
 
-/** SQL: one statement, so that runs, turns and loads are read from one snapshot: see `addressSql`. Without a run, nothing else is read. */
+/**
+ * SQL: one statement, so that runs, turns and loads are read from one snapshot: see `addressSql`. If no run is due, workers and tasks are
+ * not read.
+ */
 const viewSql = (s: string) => `
   with found as materialized (
     select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs", r.attempt,

@@ -192,8 +192,8 @@ export async function liveRuns(database: Database, browse: Asked, states: number
 
 /**
  * Reads ended runs, latest first, from partition to partition, in each by the index of outcomes or of tasks. Bounds that are not used are
- * left out of the SQL text. The plan cached for a text with all bounds estimated that two of them together match almost no rows. Because
- * tomorrow's empty partitions are cheapest to read without an index, that plan read all 10,000 runs of a task and sorted them (80 ms).
+ * left out of the SQL text. With all bounds in the text, the cached plan assumed that two bounds together match almost no rows, and read
+ * and sorted all 10,000 runs of a task (80 ms).
  */
 export async function endedRuns(database: Database, browse: Asked, ends: number[]): Promise<RunPage> {
   const s = database.schema;

@@ -10,18 +10,18 @@ import { inNamespacesSql } from "../tasks/task-filter.ts";
 type Row = { [Field in keyof Failure]: Failure[Field] | null } & { cutMs: number | null };
 
 /**
- * The number of failures that are read for a caller of some namespaces, of which the newest are returned: in equal parts of each task, but at
- * least `ofTaskLeast`.
+ * For a caller of some namespaces, about this many failures are read, the same number of each failing task but at least `ofTaskLeast`. The
+ * newest of them are returned.
  */
 const ofTasksMost = 100_000;
 const ofTaskLeast = 200;
 
 /**
- * Reads failed runs with the fingerprints of their dead letters, whatever became of these. At most `limit` runs are read, in the order of an
- * index, so the cost does not depend on the length of the history. For a caller of some namespaces the runs of each of their tasks are read,
- * so that the failures of other namespaces push nothing out. With very many failing tasks fewer are read of each, and then more of those that
- * have more, so that a busy task does not hide the failures of the others. The subquery with a limit keeps the planner from reading all dead
- * letters.
+ * Reads failed runs with the fingerprints of their dead letters, in whatever state these are. At most `limit` runs are read, in the order
+ * of an index, so the cost does not depend on the length of the history. For a caller of some namespaces the runs of each of their tasks
+ * are read, so that the failures of other namespaces push nothing out. With very many failing tasks, a few failures of each task are read
+ * first, and then more of the tasks that have more, so that a busy task does not hide the failures of the others. The subquery with a limit
+ * keeps the planner from reading all dead letters.
  */
 export function failureReads(database: Database): Pick<DeadLetterStore, "failures" | "reasons"> {
   const s = database.schema;

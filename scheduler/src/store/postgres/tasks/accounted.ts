@@ -1,11 +1,14 @@
-/** Determines which nominal times of a task's schedule are covered by recorded slots or ranges. See docs/tasks/calendars.md. */
+/**
+ * Determines which nominal times of a task's schedule (its times before a calendar moves them) are covered by recorded slots or ranges. See
+ * docs/tasks/calendars.md.
+ */
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
 import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";
 import { inZones, ownZones, type ZonesInForce } from "../../../schedule/zone-rules.ts";
 import { runState } from "../states.ts";
 
-/** The most times that are computed for the future part of one range. Ranges of earlier versions are few. */
+/** The most times that are computed for the future part of one range. */
 const rangeTimesMax = 10_000;
 
 interface Range {
@@ -35,7 +38,7 @@ async function rangesOver(
   }));
 }
 
-/** Returns those of the given nominal times that a row of the slot table or a range covers. */
+/** Returns the given nominal times that a row of the slot table or a range covers. */
 export async function accountedOf(
   client: SqlClient,
   s: string,
@@ -55,7 +58,7 @@ const staysSql = (s: string) => `(l.slot_ms <= $3 or exists (
   or (l.run_id is not null and not exists (select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms)))`;
 
 /**
- * Returns the outcomes, as `slotOutcome`, of the covered ones among these nominal times.
+ * Returns the outcomes, as `slotOutcome`, of those nominal times that a recorded slot or range covers.
  * @param editedMs leaves out rows that an edit at this time would plan again; by default no row is left out
  * @param zones the zone rules by which the times of ranges are computed; by default this process's own
  */
@@ -93,8 +96,8 @@ export async function outcomesOf(
 }
 
 /**
- * Returns the nominal times of future slots that a recorded slot or range already covers, without those whose own slot has the
- * same time as the recorded one.
+ * Returns the nominal times whose slot lies in the future and that a recorded slot or range already covers. A time whose slot lies at the
+ * same instant as the recorded slot is left out.
  * @param rangesCount false to ignore the future parts of ranges
  */
 export async function accountedAhead(
@@ -128,7 +131,7 @@ export async function accountedAhead(
   }
   const liesElsewhere = (atMs: number) => {
     const slotMs = placeOf(atMs);
-    // If a claimed slot covers this time at the same instant, it need not be listed: the slot's own row prevents a second planning.
+    // If the recorded slot lies at the same instant, this time need not be listed: the slot's row prevents a second planning.
     return slotMs !== null && slotMs > nowMs && slotMs !== accountedAt.get(atMs);
   };
   return [...ahead].filter(liesElsewhere).sort((a, b) => a - b);

@@ -226,8 +226,8 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
         changed: false,
       };
     }
-    // The task's group, or the tasks that it follows, changed after they were read. The number of a group must be read, and the lock
-    // of `lockUpstream` taken, before the task is locked, so the caller starts again.
+    // The task's group, or the tasks that it follows, changed after they were read. The number of a group must be read, and the lock of
+    // `lockUpstream` taken, before the task is locked, so `write` starts again.
     if (definition.group !== wanted.group) return undefined;
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);

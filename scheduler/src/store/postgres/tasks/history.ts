@@ -49,7 +49,7 @@ const turnMost = "1h";
 const cancelled = "57014";
 const dependedOn = "2BP01";
 
-/** How long the origins of traces are stored, in ms. They are read only when a run is claimed. */
+/** How long the origins of traces and the spans of runs are stored at most, in ms. */
 const originsKeptMs = 7 * dayMs;
 /** How long requests for the ends of runs are stored, in ms. A process that waits for a run's end renews its request each minute. */
 const awaitedKeptMs = 3_600_000;

@@ -55,7 +55,7 @@ export async function createTasks(
     schedulesOf?: { name: string; version: number };
     /** The cache of zones, after a call of its `enter` for these tasks. */
     zones: KnownZones;
-    /** False if the transaction goes on after this statement. It would hold the chain of the audit log until it is committed. */
+    /** False if the transaction goes on after this statement: a lock on the chain of the audit log would then last until the commit. */
     isLast: boolean;
   },
 ): Promise<TaskRecord[]> {

@@ -21,7 +21,7 @@ export async function lockUpstream(client: SqlClient, s: string): Promise<void> 
 /**
  * Stores which tasks a task follows. The caller holds the lock of `lockUpstream`. The followed tasks must exist: if they could be created
  * later, a concurrent creation and this transaction would not see each other.
- * @throws TASK_INVALID for an unknown task and for a circle
+ * @throws TASK_INVALID for an unknown task, for a circle, and if the task has a schedule of its own
  */
 export async function saveUpstream(
   client: SqlClient,
