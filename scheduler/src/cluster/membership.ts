@@ -18,8 +18,8 @@ export interface Membership {
   /** Sends a heartbeat now instead of at the next regular time, because something has changed. */
   refresh(): void;
   /**
-   * Tells this process of a member's heartbeat that a signal has reported. The member's silence is then measured from now,
-   * instead of from this process's next heartbeat, whose answer would also contain the member's heartbeat.
+   * Records a member's heartbeat that a signal has reported. The member's silence is then measured from now, instead of from this process's
+   * next heartbeat, whose answer would also contain the member's heartbeat.
    */
   heard(sessionId: number, beat: number): void;
   onPulse(listener: (pulse: Pulse) => void): void;

@@ -11,7 +11,10 @@ export interface SessionIdentity {
   timeoutMs: number;
   /** The groups whose tasks the process runs. */
   groups?: readonly string[];
-  /** Labels for people and searches, such as the machine's location. The answer to a heartbeat lacks these labels and the fields below. */
+  /**
+   * The process's labels, such as its machine's location; a task can require labels. A heartbeat's answer lacks labels and the fields
+   * below.
+   */
   labels?: Readonly<Record<string, string>>;
   /** How many runs the process runs at once; 0: none; null: an older version, which does not report it. */
   capacity?: number | null;

@@ -1,7 +1,8 @@
 export type Signal =
   | { kind: "ready"; dueMs: number }
   /**
-   * Held runs must be examined at `dueMs`: one comes due, a rate limit admits another run, or a task was changed to follow fewer tasks.
+   * Held runs must be examined at `dueMs`, for example because one comes due, a rate limit admits another run, or a task was changed to
+   * follow fewer tasks.
    */
   | { kind: "held"; dueMs: number }
   /** A child of this run ended without having been claimed. It may be the last child for which a join waits. */
