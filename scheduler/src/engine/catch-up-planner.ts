@@ -35,10 +35,9 @@ const stepMs = 5_000;
 
 /**
  * Guarantees that every slot is planned before its time, even without a leader. The answer to a heartbeat (the pulse) contains the earliest
- * unplanned slot; until shortly before its time, nothing needs to be queried, because the earliest unplanned slot only moves forward. Two
- * measured reasons for this design: when nodes waited until a grace period after the slot's time, slots were 280 ms late if no node led for
- * longer than the horizon; and when three nodes planned a whole horizon of 500 tasks at the same time, slots were 700 ms late on a busy
- * machine. So the nodes check one after another, and plan the nearest slots first.
+ * unplanned slot; until shortly before its time, nothing needs to be queried, because the earliest unplanned slot only moves forward.
+ * Planning after the slot's time would make slots late, and several nodes that plan a whole horizon at the same time delay each other. So
+ * the nodes check before the slot's time, one after another, and plan the nearest slots first.
  */
 export class CatchUpPlanner {
   readonly #options: CatchUpPlannerOptions;

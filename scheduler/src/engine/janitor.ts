@@ -139,8 +139,8 @@ export class Janitor {
   }
 
   /**
-   * Rotation is due every hour, and as soon as the store's date is two or more days from that of the last rotation: then no run could
-   * be planned or ended, because the partitions are missing. That happens if the store's clock steps, or if this machine sleeps (its
+   * Rotation is due every hour, and as soon as the store's date is two or more days from that of the last rotation: then runs may be
+   * impossible to plan or end, because partitions may be missing. That happens if the store's clock steps, or if this machine sleeps (its
    * monotonic clock then stands still). The next day's partition exists already, so midnight, a busy time, needs no rotation.
    */
   #isRotationDue(): boolean {

@@ -20,7 +20,7 @@ export interface OperationRunnerOptions {
 /**
  * Guarantees that every bulk operation proceeds, in small steps that alternate between operations, until it has ended. The leader does
  * this, so that other nodes are not burdened. The store lets any number of processes execute steps of the same operation, so a change of
- * leaders neither loses nor repeats a step.
+ * leaders loses no step and counts none twice.
  */
 export class OperationRunner {
   readonly #options: OperationRunnerOptions;

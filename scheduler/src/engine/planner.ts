@@ -144,7 +144,7 @@ export class Planner {
   /**
    * Plans the slots up to `untilMs` that have not been planned yet. One step plans a limited number of tasks; steps follow until no such
    * slot is left, a step achieves nothing, or the term ends.
-   * @param term the leader's term; null if `Rescuer` calls this on a node that is not the leader
+   * @param term the leader's term; null if `CatchUpPlanner` calls this on a node that is not the leader
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
     const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;

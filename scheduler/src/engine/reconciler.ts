@@ -20,7 +20,7 @@ export interface ReconcilerOptions {
   onChanged: (taskIds: number[]) => void;
 }
 
-/** A change becomes visible within this many ms of its timestamp, because its transaction commits well within that time. */
+/** A change is assumed to become visible within this many ms of its timestamp: its transaction usually commits well within that time. */
 const overlapMs = 300_000;
 /** The longest interval between two reads in ms, because a heartbeat does not report every change (see `changesWatched`). */
 const lookEveryMs = 240_000;

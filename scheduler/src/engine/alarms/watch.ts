@@ -175,7 +175,8 @@ export class Alarms {
       });
       return;
     }
-    // If the store does not take this, the message is sent again once `takenForMs` have passed: it has arrived, so no attempt has failed.
+    // If this call fails, the message is sent again once `takenForMs` have passed. It has arrived already, so no failed attempt is
+    // recorded.
     await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
   }
 }
