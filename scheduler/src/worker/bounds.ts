@@ -1,7 +1,7 @@
 export const claimsPerStatement = 2_000;
 /** A claim that returns at least this many runs has probably left more in the store. */
 export const backlogRuns = claimsPerStatement / 2;
-/** The most claimed runs that a worker holds: as many as a process can start in half a second. Each takes about 700 bytes. */
+/** The most claimed runs that a worker holds. Each takes about 700 bytes. */
 export const heldMax = 100_000;
 /**
  * Decides when a worker releases runs that wait in it for a slot, so that another worker can start them: each run that has waited

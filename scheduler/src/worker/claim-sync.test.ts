@@ -4,7 +4,7 @@ import { silentLog } from "../base/log.ts";
 import type { ClaimedRun } from "../run/claim-store.ts";
 import { ClaimSync, type ClaimSyncHost } from "./claim-sync.ts";
 
-/** Creates a `Book` over a store whose answers the test gives, in any order. */
+/** Creates a `ClaimSync` over a store whose answers the test gives, in any order. */
 function bookOf() {
   const answers: Record<"adopt" | "heldBy", ((runs: ClaimedRun[]) => void)[]> = { adopt: [], heldBy: [] };
   const later = (kind: keyof typeof answers) => () =>

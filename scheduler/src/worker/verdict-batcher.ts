@@ -11,9 +11,10 @@ const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 /**
  * Sends verdicts (the results of attempts) to the store, one statement at a time. All verdicts that arrive while a statement is under way
  * go with the next statement, so batches grow with the load and a single verdict waits for no batch. If the statement under way is large,
- * verdicts of tasks that it does not contain are sent beside it: the next run of a serial task waits for the end of the one before, and
- * waited for the ends of thousands of another task's runs. The store client retries until it reaches the store. If the store refuses a verdict (a role's statement_timeout, revoked rights), the outbox keeps the verdict and retries
- * it later. A dropped verdict would leave the claim in the store, and the run would start again when the worker reads its claims.
+ * verdicts of tasks that it does not contain are sent beside it, because the next run of a serial task waits for the verdict on the run
+ * before. The store client retries until it reaches the store. If the store refuses a verdict (a role's statement_timeout, revoked rights),
+ * this class keeps the verdict and retries it later. A dropped verdict would leave the claim in the store, and the run would start again
+ * when the worker reads its claims.
  */
 export class VerdictBatcher {
   readonly #claims: Pick<ClaimStore, "settle">;

@@ -325,7 +325,7 @@ export class Worker implements RunHost {
     );
   }
 
-  /** Returns how many more runs it may claim: as many as can start in the claim-ahead time, at most `heldMax`, less those it holds. */
+  /** Returns how many more runs this worker may claim: those that can start in the claim-ahead time, at most `heldMax`, less those held. */
   #room(): number {
     const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
     return Math.min(heldMax, startable) - this.#held.size + this.#verdicts.refused;

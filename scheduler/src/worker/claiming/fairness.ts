@@ -31,8 +31,8 @@ export interface FairnessOptions {
 /**
  * Keeps claiming fair. A turn is one query that claims due runs of tasks of which this worker holds no waiting run, and runs of a higher
  * priority than those that wait here; so neither waits behind another task's backlog. While all due runs fit into this worker, no turn is
- * made. After a turn without runs, the next turn waits until a run ends here or the worker makes a claim, which happens when a run becomes
- * ready and at least every 250 ms. Without this wait, a worker full of long runs would send forty useless queries a second.
+ * made. After a turn without runs, the next turn waits until a run ends here or the worker makes a claim. Without this wait, a worker full
+ * of long runs would send useless queries.
  */
 export class Fairness {
   readonly #options: FairnessOptions;

@@ -23,7 +23,8 @@ export function call(handler: Handler, run: HeldRun, returned: Returned, threw: 
 }
 
 /**
- * Reports the handler's result. A handler that returns a `Postponed` value has postponed its run, the same as if it had thrown the value.
+ * Reports the handler's result. A handler that returns a postponement (see `isPostponed`) has postponed its run, as if it had thrown the
+ * postponement.
  */
 function end(value: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
   if (typeof value === "object" && isPostponed(value)) threw(run, value);
