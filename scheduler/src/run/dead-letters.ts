@@ -43,8 +43,8 @@ export interface DeadLetterStore {
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
   /**
    * Returns failed runs, newest first, at most `limit`, also those whose letters were redriven or dismissed. Those in other namespaces are
-   * left out (null: all namespaces). `allSinceMs`: all failures since then are among them; later than `sinceMs` if there are more than
-   * `limit`, or very many tasks that failed.
+   * left out (null: all namespaces). `allSinceMs`: the returned failures are complete from this time on. It is later than `sinceMs` if
+   * there are more than `limit` failures, or very many tasks that failed.
    */
   failures(which: {
     taskId: number | null;

@@ -39,7 +39,7 @@ export function reasonOf(error: Json): Reason {
   };
 }
 
-/** Returns twelve hexadecimal digits that are equal for failures with the same reason, on every node and in every version. */
+/** Returns twelve hexadecimal digits that are equal for failures with the same reason, on every node. */
 export function fingerprintOf(error: Json): string {
   const { code, words } = reasonOf(error);
   return createHash("sha256").update(`${code}\n${words}`).digest("hex").slice(0, 12);

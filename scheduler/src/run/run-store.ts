@@ -51,10 +51,10 @@ export interface RunStore extends EndStore {
    */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number, places?: "later"): Promise<Enqueued>;
   /**
+   * @param by the user or program that requested the cancellation; it is recorded in the audit log
    * @returns "cancelled" if no worker has the run, so that it has ended; "asked" if its worker must stop it
    * @throws RUN_UNKNOWN, RUN_STATE
    */
-  /** @param by the user or program that requested the cancellation; it is recorded in the audit log */
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
   /** Ends the runs that have not started before their expiry, except runs that are claimed. @returns the number of ended runs */
   endExpired(nowMs: number): Promise<number>;
