@@ -110,7 +110,7 @@ export type Verdict =
       outcome: "succeeded" | "failed" | "cancelled";
       result: string | null;
       error: string | null;
-      /** Only for a success: the next run, which is created in the statement that stores the verdict. */
+      /** Only for a success: the run that follows. */
       onward?: Onward;
       cutShort?: true;
     }

@@ -23,7 +23,10 @@ export interface ChildWrite {
   key: string;
 }
 
-/** The run that follows a run's success. The statement that ends the first run creates it. `payload` and `state` are JSON texts. */
+/**
+ * The run that follows a run's success. The transaction that ends the first run creates it, or records the join that creates it later.
+ * `payload` and `state` are JSON texts.
+ */
 export type Onward =
   /** One run of this task, created once every child of the ended run has ended. */
   | { kind: "join"; taskId: number; payload: string | null }

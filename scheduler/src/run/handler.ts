@@ -69,7 +69,7 @@ export interface Run {
    * concurrency is occupied while the children run.
    */
   fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
-  /** `return run.continueAs(payload)`: ends this run and creates the next run of the chain, in one statement. */
+  /** `return run.continueAs(payload)`: ends this run and creates the next run of the chain, in one transaction. */
   continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
   /**
    * `throw run.retryIn("10m", { cause: error })`: the attempt fails with the cause as its error, and the next attempt starts after this

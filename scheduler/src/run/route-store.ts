@@ -64,10 +64,10 @@ export interface RouteStore {
    */
   view(untilMs: number, limit: number, exceptTaskIds: number[], goneMs: number): Promise<RouteView>;
   /**
-   * Addresses each run to its session, if the run is still ready and unaddressed and the session is alive and not stopping. Never
-   * gives a worker more runs of a task than the task's limit per worker. Can be repeated.
-   * @returns the runs that were addressed, and the tasks for which another router has chosen since the view; for these tasks
-   * nothing was written, and the caller must read the view again
+   * Addresses each run to its session, if the run is still ready and unaddressed and the session is alive and not draining. Never gives a
+   * worker more runs of a task than the task's limit per worker. Can be repeated.
+   * @returns the runs that were addressed, and the tasks for which another router has chosen since the view; for these tasks nothing was
+   * written, and the caller must read the view again
    */
   address(writes: AddressWrite[], nowMs: number): Promise<{ addressed: Set<number>; overtaken: Set<number> }>;
   /**
@@ -82,7 +82,7 @@ export interface RouteStore {
    */
   giveUp(runId: number, release: string | null, nowMs: number): Promise<void>;
   /**
-   * Withdraws runs that were addressed to a worker but not claimed: those of sessions that have ended or are stopping, and some of those
+   * Withdraws runs that were addressed to a worker but not claimed: those of sessions that have ended or are draining, and some of those
    * that were due before `lateMs` and that another worker could run.
    * @param lateMs null: withdraw no late runs
    * @returns the number of withdrawn runs

@@ -5,7 +5,7 @@
 import type { Random } from "../base/random.ts";
 import type { PolicyParts, Route } from "../task/policies.ts";
 
-/** A worker that is alive, serves the task's group, and is not stopping. */
+/** A worker that is alive, serves the task's group, and is not draining. */
 export interface LiveWorker {
   node: string;
   sessionId: number;

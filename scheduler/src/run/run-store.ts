@@ -65,14 +65,18 @@ export interface RunStore extends EndStore {
    */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
-  /** Returns runs of a task, even of a removed task. @throws TASK_UNKNOWN if no task with that name ever existed */
+  /**
+   * Returns runs, also of removed tasks; with a task in the filter, only runs of that task. @throws TASK_UNKNOWN if no task with that name
+   * ever existed
+   */
   list(filter: RunFilter): Promise<RunRecord[]>;
   attempts(runId: number): Promise<AttemptRecord[]>;
   logs(runId: number, limit: number): Promise<LogLine[]>;
   /**
    * Writes log lines. The time of a line older than a day is stored as one day ago, because retention may have dropped the partition of the
    * earlier day.
-   * @param sessionId if given, a line is left out unless this session has the claim with the line's run and fence
+   * @param sessionId if given, a line is left out unless its run and fence belong or belonged to a claim of this session, or of an earlier
+   * session of the same worker
    * @returns the lines that were left out
    */
   writeLogs(lines: LogLine[], nowMs: number, sessionId?: number): Promise<LogLine[]>;

@@ -89,7 +89,9 @@ export class StoreClock {
     return Math.max(0, atMs - this.now());
   }
 
-  /** Registers a listener that is called when the clock has jumped, so that timers can be set again. */
+  /**
+   * Registers a listener that is called when this clock was put forward noticeably or has followed a step, so that timers can be set again.
+   */
   onStep(listener: () => void): void {
     this.#stepped.push(listener);
   }

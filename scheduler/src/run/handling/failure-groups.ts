@@ -19,8 +19,8 @@ export interface FailureGroup {
   /** The names of the tasks, in alphabetical order. */
   tasks: string[];
   /**
-   * The release with which the reason appeared: the release of the first failure, if that release began within the examined time. Otherwise
-   * null, as if the worker has no release.
+   * The release with which the reason appeared: the release of the first failure, if that release began within the examined time. Null
+   * otherwise, and if the worker of the first failure had no release.
    */
   broughtBy: string | null;
   /** The number of runs in each of equal parts of the time, the earliest first. */

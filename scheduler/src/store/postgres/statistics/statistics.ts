@@ -99,8 +99,8 @@ export function statisticsStore(database: Database): StatisticsStore {
 }
 
 /**
- * After cluster time went back, moves the counts of later hours to the present hour, and lets the durations since the start of
- * the present hour be read again.
+ * After cluster time went back, attributes the counts of later hours to the present hour: deletes the totals that `task_counts` has of the
+ * present hour and of later hours, and lowers the hour of `tally`. The durations since the start of the present hour are read again.
  */
 export async function statisticsBack(client: SqlClient, s: string, nowMs: number): Promise<void> {
   const hour = hourOf(nowMs);
