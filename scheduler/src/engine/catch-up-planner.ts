@@ -23,8 +23,8 @@ export interface CatchUpPlannerOptions {
 /** The first `inTurn` nodes check at different times: each of them a hundredth of the horizon earlier than the node after it. */
 const inTurn = 3;
 /**
- * The shortest and the longest pause in ms before the catch-up planner tries the same slot again: another transaction may hold its row for an
- * unknown time.
+ * The shortest and the longest pause in ms before the catch-up planner tries the same slot again: another transaction may hold its row for
+ * an unknown time.
  */
 const vainLeastMs = 50;
 const vainMostMs = 1_000;

@@ -139,8 +139,8 @@ export class Engine {
     }
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
-      // A new slot may be due before the next heartbeat reports it, so the catch-up planner runs once the leader has had time to plan it. The delay
-      // counts from the first signal, because signals may arrive at shorter intervals than the delay.
+      // A new slot may be due before the next heartbeat reports it, so the catch-up planner runs once the leader has had time to plan it.
+      // The delay counts from the first signal, because signals may arrive at shorter intervals than the delay.
       this.#cancelCheck ??= this.#clock.after(this.#graceMs, () => {
         this.#cancelCheck = undefined;
         if (this.#membership.term() === null) void this.#catchUpPlanner.run();

@@ -161,7 +161,7 @@ export class Janitor {
     this.#rotatedDay = Math.floor(forMs / dayMs);
   }
 
-  /** Makes the sweeps that are due, one after the other, so that few connections are used. One that takes long does not delay the others. */
+  /** Makes the sweeps that are due, one after the other, so that few connections are used. A slow one does not delay the others. */
   async #sweep(): Promise<void> {
     const { clock } = this.#options;
     for (const [sweep, flight] of this.#sweeps) {

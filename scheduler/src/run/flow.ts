@@ -126,8 +126,8 @@ export interface FlowStore extends RunFlow {
   /** Returns the tasks that run after this one, by name. */
   followers(taskId: number): Promise<Follower[]>;
   /**
-   * Returns the names of at most `limit` tasks that follow others or are followed: all such tasks, or those that are connected with the task
-   * `taskId` over any number of steps, and itself. `namespaces`: only tasks in these; null: all.
+   * Returns the names of at most `limit` tasks that follow others or are followed: all such tasks, or the task `taskId` and those that are
+   * connected with it over any number of steps. `namespaces`: only tasks in these; null: all.
    */
   connected(which: { taskId: number | null; namespaces: readonly string[] | null; limit: number }): Promise<string[]>;
   /** Returns a run and the runs that it is connected with, by number, at most `limit`; no runs if it does not exist. */

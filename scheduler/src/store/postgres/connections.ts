@@ -20,8 +20,8 @@ export const pgDriver: Driver = {
 
 /**
  * SQL expression that makes the settings of a connection. JIT is off, because PostgreSQL overestimates the cost of statements on large
- * tables and then spends a second on compiling statements that take milliseconds. The server checks every second whether its client is still
- * connected, on platforms where it can, because it would otherwise continue the statements of a killed process.
+ * tables and then spends a second on compiling statements that take milliseconds. The server checks every second whether its client is
+ * still connected, on platforms where it can, because it would otherwise continue the statements of a killed process.
  */
 export const sessionSettings =
   "concat(set_config('jit', 'off', false), set_config('default_transaction_isolation', 'read committed', false), case when version() ~ 'linux|darwin|bsd' then set_config('client_connection_check_interval', '1s', false) end)";

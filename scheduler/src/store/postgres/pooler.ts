@@ -15,8 +15,8 @@ const proofMs = 500;
 /**
  * Detects a pooler between this client and the server. A pooler forwards cancel requests itself, so it gives its clients process ids that
  * differ from the server's.
- * @param settings a SQL expression that is evaluated if there is no pooler. Settings are not made by the startup packet's `options`, because
- * a pooler would refuse the connection
+ * @param settings a SQL expression that is evaluated if there is no pooler. Settings are not made by the startup packet's `options`,
+ * because a pooler would refuse the connection
  * @returns false if there is no pooler; otherwise `compiles` is true if the server's JIT compiler is on for this role
  */
 export async function isPooled(client: pg.ClientBase, settings = "null"): Promise<false | { compiles: boolean }> {

@@ -41,8 +41,8 @@ async function long({ client, s, now, scope, values }: Finder, more: number): Pr
 }
 
 /**
- * Finds queues that have grown: compares the last count of each queue with the count `withinMs` before it. The row with the task 0 stands for
- * the count as a whole, because a queue without waiting runs has no row.
+ * Finds queues that have grown: compares the last count of each queue with the count `withinMs` before it. The row with the task 0 stands
+ * for the count as a whole, because a queue without waiting runs has no row.
  */
 async function growing(finder: Finder, grows: number): Promise<Found[]> {
   const { client, s, rule } = finder;

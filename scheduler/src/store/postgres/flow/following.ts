@@ -51,7 +51,8 @@ export class LooseEnds {
 /**
  * Inserts the runs that follow these ended runs, in the same transaction. While a run is continued by another run, no runs of following
  * tasks are created. If a run's cancellation was requested, it is neither continued nor joined, even if it succeeded and its verdict asks
- * for this. If its verdict was to continue, or it ended as cancelled, no run of a following task is created either: its chain is incomplete.
+ * for this. If its verdict was to continue, or it ended as cancelled, no run of a following task is created either: its chain is
+ * incomplete.
  */
 export async function follow(
   client: SqlClient,

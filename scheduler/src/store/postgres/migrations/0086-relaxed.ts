@@ -1,4 +1,4 @@
-/** The function `whole` reads the tables as they are when it is called; `whole_as_read`, as the statement that calls it reads its tables. */
+/** The function `whole` reads the tables as they are when it is called; `whole_as_read` reads them as the calling statement does. */
 const wholeSql = (s: string) => `$f$
   select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null
     and (not relaxed or exists (select from ${s}.intact)) from ${s}.cluster $f$`;
@@ -7,10 +7,10 @@ const wholeSql = (s: string) => `$f$
  * Enqueues whose commit does not wait for the disk (`durability: "relaxed"`). A crash of the server can lose the last of them, and nothing
  * else. `cluster.relaxed` is true once the store has had such an enqueue, or a task with this durability.
  *
- * The table `intact` has one row. It is unlogged, so PostgreSQL empties it whenever it recovers from a crash, and leaves it as it is when it
- * is stopped and started again. The start time of the server would not do: if one of its processes crashes, the server loses its buffers
- * but keeps that time; and it changes with each restart that loses nothing. A position of the log would not do either: other transactions
- * soon raise it above a remembered one. While `cluster.relaxed` is true and the row is missing, the store refuses every write that makes a
+ * The table `intact` has one row. It is unlogged, so PostgreSQL empties it whenever it recovers from a crash, and leaves it unchanged at a
+ * regular stop and start. The start time of the server would not do: if one of its processes crashes, the server loses its buffers but
+ * keeps that time; and it changes with each restart that loses nothing. A position of the log would not do either: other transactions soon
+ * raise it above a remembered one. While `cluster.relaxed` is true and the row is missing, the store refuses every write that makes a
  * decision, as after a promotion, and the processes put back what they remember. Stores without relaxed enqueues are not affected.
  */
 export const relaxed = (s: string) => `

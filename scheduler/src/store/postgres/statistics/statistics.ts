@@ -145,7 +145,10 @@ const addSql = (s: string) => `
     cross join lateral (values (${timeKinds.took}::smallint, took), (${timeKinds.late}::smallint, late)) k (kind, ms))
   ${addedSql(s, `select task_id, hour, kind, ${bucketSql("ms")}, count(*), sum(ms), max(ms) from timed`)}`;
 
-/** SQL: adds the runs of each task, hour, kind and size class to those that are there. @param rows selects all columns, to be grouped by the first four */
+/**
+ * SQL: adds the runs of each task, hour, kind and size class to the stored numbers. @param rows selects all columns, to be grouped by the
+ * first four
+ */
 const addedSql = (s: string, rows: string) => `
   insert into ${s}.task_times as t (task_id, hour, kind, bucket, runs, sum_ms, most_ms)
   ${rows} group by 1, 2, 3, 4 order by 1, 2, 3, 4

@@ -27,7 +27,7 @@ export function afterEndOf({ schedule }: Pick<TaskDefinition, "schedule">): numb
   return schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
 }
 
-/** SQL: a text column that is sent as one text of lines, because pg would quote each text of an array. No name and no JSON has a line break. */
+/** SQL: a text column that is sent as one text of lines, because pg would quote each text of an array. No value contains a line break. */
 const lines = (parameter: string) => `string_to_array(${parameter}::text, e'\\n')`;
 
 /**
