@@ -16,7 +16,7 @@ export interface User {
   provided: boolean;
   /** The time in epoch ms from which the user is disabled; null: not disabled. */
   disabledMs: number | null;
-  /** True: the user must replace the password, which an admin set or the first start generated. */
+  /** True: the user must replace the password, because an admin set it or the first start generated it. */
   temporary: boolean;
   /** The time in epoch ms at which the user's second factor was confirmed; null: the user has none. */
   secondFactorMs: number | null;
@@ -116,7 +116,7 @@ export interface NewSignIn {
 export interface NewToken extends Pick<Token, "userId" | "name" | "role" | "scopes" | "expiresMs"> {
   hash: Buffer;
   namespaces?: string[] | null;
-  /** The token that creates this token; it is revoked together with its creator. Default null: a user creates the token. */
+  /** The token with which this one is created; revoking that token revokes this one too. Default null: a user creates it. */
   by?: { userId: number; token: string } | null;
 }
 
@@ -159,8 +159,8 @@ export interface AccessStore {
   rehash(userId: number, from: string, to: string): Promise<void>;
 
   /**
-   * Records a sign-in. @returns false if the user may no longer sign in, the password has been replaced, or a second factor has
-   * been added since the password was checked
+   * Records a sign-in. @returns false if the user may no longer sign in, the password has been replaced, or the user has a second
+   * factor that this sign-in did not prove
    */
   signIn(given: NewSignIn, nowMs: number): Promise<boolean>;
   signOut(hash: Buffer): Promise<void>;
@@ -187,7 +187,7 @@ export interface AccessStore {
   /** Returns one result per id, in the order of the ids; null: there is no such token, or its user was removed. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
-  /** Deletes expired sign-ins, and stored answers of requests with an idempotency key that is too old to be used again. */
+  /** Deletes sign-ins that have reached their maximum age, and stored answers whose idempotency key is too old to be used again. */
   sweep(nowMs: number): Promise<void>;
 }
 

@@ -10,7 +10,7 @@ export const roles = ["viewer", "operator", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 /**
- * The right that a route requires of its caller. `anyone`: no right. `signed-in`: any user or token, with any role. `worker`: a worker key,
+ * The right that a route requires of its caller. `anyone`: no right. `signed-in`: any user or token. `worker`: a worker key,
  * which no other route accepts. A role: at least that role, in the namespaces that the route concerns (see `touches`).
  */
 export type Policy = "anyone" | "signed-in" | "worker" | Role;
@@ -18,9 +18,9 @@ export type Policy = "anyone" | "signed-in" | "worker" | Role;
 /**
  * The namespaces that a route concerns. `nothing`: none; the route returns or changes only data of the caller, or data without a namespace.
  * `cluster`: all namespaces, so the role is required in every namespace. `listed`: the answer omits items that the caller may not see.
- * `task`, `calendar`, `group`, `key`, `alarmRule`, `hook`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of
- * the object whose number is in the path; a caller who may not see the object gets "not found". `body`: the namespaces of the names in the
- * body.
+ * `task`, `calendar`, `group`, `key`, `alarmRule`, `hook`: the namespace of the name in the path. `run`, `operation`, `silence`: the
+ * namespace of the object whose number is in the path; a caller who may not see the object gets "not found". `body`: the namespaces of the
+ * names in the body.
  */
 export const touches = [
   ...([

@@ -1,6 +1,6 @@
 /**
- * Words that guessed passwords often contain, and keyboard rows. If two words begin alike, the longer one is listed first, because the
- * words are removed from the password in this order.
+ * Words that guessed passwords often contain, and keyboard rows. Words are removed from the password in this order, so a word stands
+ * before its own beginnings: "qwertyuiop" before "qwerty".
  */
 const common =
   "passwort password passw0rd p@ssword p@ssw0rd kennwort welcome willkommen letmein qwertyuiop qwertzuiop qwerty qwertz asdfghjkl asdfgh " +
@@ -11,12 +11,13 @@ const common =
   "carillon scheduler correct horse battery staple";
 const words = common.split(" ");
 const sequences = /0123|1234|2345|3456|4567|5678|6789|7890|9876|8765|7654|6543|5432|4321/g;
-/** A password with fewer letters of its own than this is too easy to guess: see `isCommonPassword`. */
+/** A password made of common words needs at least this number of further letters: see `isCommonPassword`. */
 const leastOwn = 5;
 
 /**
- * True if the password contains a common word, a keyboard row, a digit sequence such as 1234 or a repeated character, or changes
- * under NFKC, and fewer than `leastOwn` letters are left without these, digits and signs. So irregular digits alone are accepted.
+ * True if a password consists mostly of common words, keyboard rows, digit sequences such as 1234 and repeated characters: without
+ * these, and without all digits and signs, fewer than `leastOwn` letters are left. A password that contains none of these is accepted,
+ * even one of irregular digits only.
  */
 export function isCommonPassword(password: string): boolean {
   let rest = password.normalize("NFKC").toLowerCase();

@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import { isCommonPassword } from "./guessed-passwords.ts";
 
 /**
- * The scrypt parameters, OWASP's minimum as of 2026: each check of a password takes 128 MiB and about 400 ms.
+ * The scrypt parameters, OWASP's minimum as of 2026: each check of a password takes 128 MiB and some hundred ms.
  * @internal Only tests that do not concern passwords lower the cost, each in its own process: test/support/cheap-passwords.ts.
  */
 export const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };

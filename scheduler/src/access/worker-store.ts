@@ -30,11 +30,11 @@ export interface WorkerStore {
   /** Opens a session. Repeatable: the same worker instance with the same key gets the same session again. */
   open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
   /**
-   * Reads a remote worker's session for a server that has not cached it. Sends a heartbeat if the session was opened by this key
+   * Reads a remote worker's session for a server that has not cached it. Records a heartbeat if the session was opened by this key
    * and has not ended; otherwise `ended` is true in the result. @returns null if there is no such session
    */
   attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
-  /** Sends heartbeats for many sessions in one statement. @returns the sessions that have not ended, each with true if it is draining */
+  /** Records heartbeats for many sessions in one statement. @returns the sessions that have not ended, each with true if it is draining */
   beat(sessionIds: number[], nowMs: number): Promise<Map<number, boolean>>;
   /** Returns the claims of these sessions that the store has recalled. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
@@ -100,9 +100,9 @@ export interface SessionRecall {
 }
 
 /**
- * `held`: the session has the claim. `ended`, `retried`, `released`: the worker had the claim and reported this outcome. `lost`: the worker
- * had the claim, but the claim was taken back. `foreign`: the claim belongs to another worker, or to an earlier session of this one.
- * `unknown`: no such claim is recorded.
+ * `held`: the session has the claim. `ended`: the run ended under the claim. `retried`: the attempt ended, and the run continues with
+ * another one. `released`: the claim was returned. `lost`: the claim was taken back from the worker. `foreign`: the claim belongs to
+ * another worker, or an earlier session of this worker still has it. `unknown`: no such claim is recorded.
  */
 export interface ClaimStanding {
   standing: "held" | "ended" | "retried" | "released" | "lost" | "foreign" | "unknown";

@@ -34,15 +34,15 @@ interface Thresholds {
   /** The alarm is raised when a run takes longer than this. */
   longer?: Duration;
   /**
-   * The alarm is raised when a run takes longer than `times` the 90th percentile of the task's last successful runs or, of kind quick, less
-   * than the 10th percentile divided by `times`. Default 3; no such check by default if `longer` or `shorter` is given.
+   * Kind slow: the alarm is raised when a run takes longer than `times` × the 90th percentile of the task's last successful runs. Kind
+   * quick: when it takes less than the 10th percentile ÷ `times`. Default 3; no default if `longer` or `shorter` is given.
    */
   times?: number;
   /** The alarm is raised when a run succeeds in less than this. */
   shorter?: Duration;
   /**
-   * Runs shorter than this never count as too long by `times`; default 1 min. A rule of kind quick does not check tasks by `times` whose
-   * runs usually take less than this; default 1 s.
+   * Kind slow: `times` ignores runs shorter than this; default 1 min. Kind quick: `times` ignores tasks whose runs usually take less than
+   * this; default 1 s.
    */
   least?: Duration;
   /** The time of day of the deadline, such as "06:00". */
@@ -58,7 +58,7 @@ interface Thresholds {
   after?: Duration;
   /** The alarm is raised when more than this number of due runs of one task wait. */
   more?: number;
-  /** The alarm is raised when this number of due runs more of one task wait than `within` ago. */
+  /** The alarm is raised when a task's number of waiting due runs has grown by this number within the time `within`. */
   grows?: number;
   /** The time over which `grows` is measured. Default 10 min. */
   within?: Duration;

@@ -21,6 +21,5 @@ export class EventReader {
   }
 }
 
-/** Formats one server-sent event. */
 export const eventText = (data: unknown, id?: string): string =>
   `${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -94,7 +94,6 @@ function fieldLine(option: string, name: string, { shape, required, usual, descr
   return `| ${[code(path), typeText(shape), usualText, cell(description)].join(" | ")} |`;
 }
 
-/** Returns the whole page. */
 export const optionsPage = (): string =>
   [
     head,

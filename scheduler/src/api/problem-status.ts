@@ -91,6 +91,5 @@ const wrongRequest = new Set<ErrorCode>([
   ...(["SECRET_INVALID", "SECRET_EXPOSED"] as const),
 ]);
 
-/** Returns the HTTP status for an error code. */
 export const statusOf = (code: ErrorCode): number =>
   statuses[code] ?? (wrongRequest.has(code) ? 400 : code.startsWith("STORE_") ? 503 : 500);

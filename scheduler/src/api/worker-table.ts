@@ -100,7 +100,7 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
 
 /**
  * The state of a claim (run and fence) from the view of a live session that names it. `unknown`: no such claim was made, or its record was
- * deleted. `foreign`: the claim belongs to another worker, or to an earlier session of this worker that it did not name as `former`.
+ * deleted. `foreign`: the claim belongs to another worker, or an earlier session of this worker that it did not name as `former` has it.
  * `held`: the session has the claim. `cancelling`: the session has the claim, and the store has recalled it. `ended`: a verdict other than
  * `released` ended it. `released`: its worker returned it, or a server did because its run was due after the session's end; the run has not
  * been claimed since. `lost`: it was taken back from a session that had ended.
@@ -129,9 +129,9 @@ export type ClaimEvent = ClaimPart | ClaimHappening;
 export const claimEvents: readonly ClaimEvent[] = [...claimParts, ...claimHappenings];
 
 /**
- * `accepted`: the part was executed, and is in no list of the answer. `late`: refused with FENCE_STALE, and recorded as a late result. `in
- * lost`: the fence is in the answer's list `lost`. An error code: the part is in the list `refused` with this code. null: the pair cannot
- * occur, or the event is not a part of a poll.
+ * `accepted`: the part was executed, and is in no list of the answer. `late`: refused with FENCE_STALE, and recorded as a late result.
+ * `in lost`: the fence is in the answer's list `lost`. An error code: the part is in the list `refused` with this code. null: the pair
+ * cannot occur, or the event is not a part of a poll.
  */
 export type ClaimAnswer =
   | "accepted"

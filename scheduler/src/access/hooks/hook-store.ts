@@ -5,7 +5,7 @@ import type { Sealed, SecretPlace } from "../secrets/secret-keys.ts";
 import type { Hook } from "./hook.ts";
 import { tasksOf } from "./hook-tasks.ts";
 
-/** A hook with the secret that verifies its requests; null if there is no such secret, or it is not for the hook's tasks. */
+/** A hook and the encrypted secret that verifies its requests; `sealed` is null if no such secret exists or the hook may not use it. */
 export type KeyedHook = Hook & { sealed: (Sealed & SecretPlace) | null };
 
 /** The part of the store's port that stores incoming webhooks. Each change adds its audit entry in the same transaction. */
@@ -26,8 +26,8 @@ export interface HookStore {
 }
 
 /**
- * True if a hook may use a secret with these tasks, by the rule that holds for the hook's runs: a secret without tasks is for those of the
- * namespace `default`, any other for its own tasks. A hook without a task may use none.
+ * True if a hook may use a secret. All of the hook's tasks must be allowed to read the secret: `tasks` lists the allowed tasks; null
+ * allows the tasks of the namespace `default`. A hook without a task may use no secret.
  */
 export function isForHook(content: Pick<Hook["content"], "task">, tasks: readonly string[] | null): boolean {
   const own = tasksOf(content);

@@ -19,7 +19,7 @@ const source = z
   .string()
   .max(300)
   .regex(/^(?:(?:\/(?:[^~\0]|~[01])*)?|header:[A-Za-z0-9-]+)$/, "is neither a JSON Pointer nor header:NAME")
-  // Viewers may read runs, but not the secrets of their namespace.
+  // A hook copies the value into a run, which viewers may read, so the value must not be a credential.
   .refine((text) => !secretHeader.test(text), "is a header with a secret or a signature, which a run must not have");
 const duration = z.union([z.string().max(300), z.number().min(0)]);
 
@@ -94,15 +94,15 @@ export function checkHook(name: string, given: unknown): HookContent {
   return read.data;
 }
 
-/** How long a key stands for its run, unless the hook says otherwise: longer than the three days in which Stripe tries again. */
+/** The default time for which a repeated key enqueues no second run: longer than the three days for which Stripe redelivers. */
 export const defaultUniqueFor = "4d";
-/** How old a signed time may be, unless the hook says otherwise. */
+/** The default of the largest difference between a request's signed time and now. */
 export const defaultTolerance = "5m";
 const signsTime: Readonly<Record<HookScheme, boolean>> = { github: false, stripe: true, standard: true, bearer: false };
 
 function checkTimes({ scheme, delay, uniqueFor = defaultUniqueFor, tolerance = defaultTolerance }: HookContent): void {
   const [uniqueMs, toleranceMs] = [readDuration(uniqueFor, "uniqueFor", 1_000), readDuration(tolerance, "tolerance")];
-  // A signed request is accepted from `tolerance` before its time to `tolerance` after it, and may be sent again for as long.
+  // A signed request can be replayed from `tolerance` before its signed time until `tolerance` after it. Its key must stay known that long.
   if (signsTime[scheme] && uniqueMs < 2 * toleranceMs)
     throw wrong("uniqueFor", "the hook's uniqueFor is less than twice its tolerance");
   if (!isSource(delay)) {
@@ -116,7 +116,7 @@ function checkTimes({ scheme, delay, uniqueFor = defaultUniqueFor, tolerance = d
 const readDuration = (given: Duration, part: string, leastMs = 0): number =>
   within(part, () => parseDuration(given, part, leastMs));
 
-/** True if a text says where a request has a value, instead of being the value. */
+/** True if a text is the place of a value in a request (a JSON Pointer or `header:NAME`), and not itself the value. */
 export const isSource = (text: unknown): text is string => typeof text === "string" && /^(?:\/|header:)/.test(text);
 
 const wrong = (path: string, what: string) =>

@@ -15,7 +15,7 @@ export interface HookRun {
   in?: Duration;
 }
 
-/** Where requests of each scheme have the id of their delivery, which is the same for each redelivery. */
+/** The place of the delivery's id in requests of each scheme. A redelivery has the same id. */
 const deliveryKeys: Readonly<Record<HookScheme, string | undefined>> = {
   github: "header:x-github-delivery",
   stripe: "/id",
@@ -23,7 +23,7 @@ const deliveryKeys: Readonly<Record<HookScheme, string | undefined>> = {
   bearer: undefined,
 };
 
-/** Returns the key of a run. Keys are unique within a task, which several hooks may run. Names of hooks have no #. */
+/** Returns the run's unique key. It contains the hook's name, because hooks can share a task. Names of hooks have no #. */
 export const keyOf = (hook: string, given: string): string => `${hook}#${given}`;
 
 /** @returns null if the hook has no task for the request's value @throws REQUEST_INVALID if the request lacks a key or a delay */

@@ -1,4 +1,4 @@
-/** Verifies that a request of a hook comes from an owner of its secret. Comparisons take the same time wherever signatures differ. */
+/** Verifies that the sender of a hook's request knows the hook's secret. Signatures are compared in constant time. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
@@ -10,13 +10,13 @@ export interface SignedRequest {
   raw: Buffer;
 }
 
-/** The time in seconds that the request claims, which its signature covers, and whether one of its signatures is valid. */
+/** `valid`: one of the request's signatures is valid. `seconds`: the signed time, if the scheme signs one. */
 interface Found {
   valid: boolean;
   seconds?: number;
 }
 
-/** The longest list of signatures in one header that is examined. */
+/** Only this number of signatures in one header are examined. */
 const mostSignatures = 10;
 
 const headerOf = ({ headers }: SignedRequest, name: string): string => [headers[name] ?? ""].flat().join(",");
@@ -58,7 +58,7 @@ const verifiers: Readonly<Record<HookScheme, (secret: string, request: SignedReq
     );
   },
   bearer: (secret, request) => {
-    // Not compared: with the body's HMAC, an answer takes as long as by the other schemes, and as that for a hook that does not exist.
+    // The HMAC is not used. It makes this scheme take as long as the others, and as long as the answer for a hook that does not exist.
     hmacOf(secret, request.raw);
     const given = /^Bearer +(.+)$/i.exec(headerOf(request, "authorization"))?.[1] ?? "";
     const hashOf = (text: string) => createHash("sha256").update(text).digest();
@@ -66,14 +66,14 @@ const verifiers: Readonly<Record<HookScheme, (secret: string, request: SignedReq
   },
 };
 
-/** @param valid false also if the time is not a number, because a signature may cover any text */
+/** A signed text that is not a number of seconds counts as invalid. */
 const timed = (time: string, valid: boolean): Found => ({
   valid: valid && /^\d{1,12}$/.test(time),
   seconds: Number(time),
 });
 
 /**
- * Checks the signature, and by the schemes that sign a time also its age.
+ * Checks the signature and, if the scheme signs a time, the time's distance from now.
  * @throws HOOK_REFUSED
  */
 export function verifyRequest(
@@ -93,7 +93,7 @@ export function verifyRequest(
   });
 }
 
-/** The same error for a hook that does not exist, one that is off, and a wrong signature, so that strangers cannot tell them apart. */
+/** The error is the same for an unknown hook, a disabled hook and a wrong signature, so it does not reveal which hooks exist. */
 export const hookRefused = (): CarillonError =>
   new CarillonError("HOOK_REFUSED", "there is no such hook, or the request is not signed by its secret", {
     hint: "Compare the URL, the scheme and the secret of the sender with carillon hooks show NAME.",

@@ -8,7 +8,7 @@ import type { Log } from "../../base/log.ts";
 import type { Verdict } from "../../run/claim-store.ts";
 import type { LogLine } from "../../run/run-record.ts";
 
-/** A secret that the end of a text cuts off is redacted only from this many letters on; fewer could be ordinary text. */
+/** If a text ends within a secret, the secret's beginning is redacted only if at least this many letters of it are there. */
 const leastCut = 8;
 
 /**

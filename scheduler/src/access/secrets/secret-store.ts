@@ -31,7 +31,7 @@ export interface SecretVersion {
  */
 export interface SecretStore {
   /**
-   * Stores the next version, and deletes the values of all versions older than the version before it.
+   * Stores the next version. The value of the version before it is kept; the values of older versions are deleted.
    * @param seal encrypts the value for the version number that it receives
    */
   set(

@@ -23,7 +23,7 @@ const hook = z
   })
   .meta({ id: "Hook" });
 
-/** The management of incoming webhooks. Their requests, `POST /v1/hooks/NAME`, are not a part of the contract: their senders define them. */
+/** The routes that manage incoming webhooks. `POST /v1/hooks/NAME` is not part of the contract: the sender defines those requests. */
 export const hookRoutes = {
   listHooks: route({
     touches: "listed",
@@ -64,7 +64,7 @@ export const hookRoutes = {
   previewHook: route({
     touches: "hook",
     method: "POST",
-    // Not below /v1/hooks, where POST is for the senders, whose hooks' names may have any last part.
+    // Not below /v1/hooks/: a hook's name may contain "/", so any path there can be the address of a hook.
     path: "/v1/hook-previews/{hook}",
     noun,
     policy: "viewer",

@@ -178,7 +178,7 @@ const when = {
   expiresAt: time.optional().describe("If it has not begun at this time, it ends as skipped."),
   labels: texts.optional().describe("Beside the task's `runLabels`. A task's `labels` are of workers."),
 };
-// `runTask` does not take it: its entry in the audit log waits for the disk anyway.
+// `runTask` has no such field: it also writes an audit entry, which waits for the disk anyway.
 const durability = z
   .enum(durabilities)
   .optional()

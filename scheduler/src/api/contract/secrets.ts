@@ -21,7 +21,7 @@ const secret = z
 const params = z.strictObject({ secret: name(limits.secretNameLength).describe("The secret's name.") });
 const noun = "secrets" as const;
 
-/** No route returns a secret's value: a value can only be replaced, and be read by runs. */
+/** No route returns a secret's value: users can replace it, but only runs can read it. */
 export const secretRoutes = {
   listSecrets: route({
     touches: "cluster",

@@ -10,7 +10,7 @@ const content = {
 };
 const stored = { author: "admin", reason: "from the bank", changed: "2026-11-30T01:06:00.000Z", bundle: null };
 
-/** Played while the secret `bank` exists. */
+/** These examples need the stored secret `bank`. */
 export const hookExamples = {
   setHook: {
     given: { hook: "bank-payments", ...content, reason: "from the bank" },
