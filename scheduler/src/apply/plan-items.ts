@@ -1,6 +1,6 @@
 /**
  * The part of an apply plan about alarm rules and incoming webhooks, which files define beside tasks. Without side effects. The rules are
- * those of tasks (docs/tasks/as-code.md); the parts that users edit and that stay are the top-level fields of the content.
+ * those of tasks (docs/tasks/as-code.md). A user's edit is kept or overwritten per top-level field of the content.
  */
 import { checkHook, checkHookName } from "../access/hooks/hook.ts";
 import { checkRule, checkRuleName, type RuleContent } from "../alarms/stored-rules.ts";

@@ -1,6 +1,6 @@
 /**
- * Reads definitions of tasks, alarm rules and hooks from YAML, and reports the mistakes, each with its line if that is known. Also reads them from values that modules
- * export, which have no lines.
+ * Reads definitions of tasks, alarm rules and hooks from YAML, and reports the mistakes, each with its line if the line is known. Also
+ * reads definitions from values that modules export, which have no lines.
  */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
@@ -124,7 +124,7 @@ interface Found {
   lineOf: LineOf;
 }
 
-/** Reads each entry of a part of a file. @param check reads one entry @throws CarillonError @returns the valid entries */
+/** Reads each entry of a part of a file. @param check reads one entry; its CarillonErrors become problems @returns the valid entries */
 function entriesOf<Value>(
   { part, given = {}, problems, problem, lineOf }: Found,
   check: (name: string, written: unknown) => Value,

@@ -12,7 +12,9 @@ export type YamlDocument =
 
 const mostAliases = 100;
 
-/** Returns the documents of the text, each that cannot be parsed as a problem; a single problem if the text is nested too deep. */
+/**
+ * Returns the documents of the text. A document that cannot be parsed is returned as a problem, and so is a text that is nested too deep.
+ */
 export function yamlDocuments(text: string, lines?: LineCounter): YamlDocument[] {
   let documents: Document[];
   try {

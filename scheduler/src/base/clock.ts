@@ -1,12 +1,12 @@
 /**
  * The source of time for the engine, so that the same engine runs on virtual time. Apart from this file, only code outside the
- * engine, such as the command line, reads a system clock or sets a timer. Monotonic time measures durations; times that decide
- * something come from the store's clock.
+ * engine, such as the command line, reads a system clock or sets a timer. Monotonic time measures durations; due times are judged by the
+ * store's clock.
  */
 export interface Clock {
   /** Returns monotonic time in ms with fractions; it counts from an arbitrary zero and never jumps. */
   monotonic(): number;
-  /** Returns this machine's wall clock in epoch ms; it may jump, so no decision depends on it. */
+  /** Returns this machine's wall clock in epoch ms; it may jump. */
   wall(): number;
   /** Calls `fire` once, after at least `ms`. @returns a function that cancels the call */
   after(ms: number, fire: () => void): () => void;

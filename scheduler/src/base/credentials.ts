@@ -13,6 +13,6 @@ export const withoutCredentials = (url: string): string =>
 export const escapeHint =
   "Escape special characters in the user and the password: % is %25, / is %2F, ? is %3F, # is %23 and @ is %40.";
 
-/** True if a URL contains a password: beside the user, with or without a user name, or as an option. */
+/** True if a URL contains a password: after the user's name, which may be empty, or as an option. */
 export const hasPassword = (url: string): boolean =>
   /^[^/]*\/\/.*:.+@/s.test(url) || withoutPasswordOptions(url) !== url;

@@ -1,8 +1,7 @@
 /**
  * Finds numbers in a JSON text that a JavaScript number cannot represent: 12345678901234567890 would become another number, and 1e400 would
- * become null. A fraction counts as representable if formatting the parsed number, in JavaScript's way or with as many digits as the text
- * has, gives the same decimal number: this is true for 0.1 and for 0.10000000000000001. (Both ways are needed, because at a power of two
- * the gap to the next lower number is only half of the gap to the next higher one.)
+ * become null. A number counts as representable if printing the parsed number gives the same decimal number, either as JavaScript prints it
+ * or with as many digits as the text has. So 0.1 and 0.10000000000000001 both count as representable.
  */
 
 export interface InexactNumber {

@@ -26,7 +26,7 @@ export const limits = {
   /** The longest fingerprint; a fingerprint groups dead letters that failed for the same reason. */
   fingerprintLength: 100,
   keyLength: 200,
-  /** The largest concurrency limit of a group; a larger number would limit nothing. */
+  /** The largest concurrency limit of a group. */
   groupRuns: 100_000,
   /** The number of shards of one run. */
   shards: 1_000,
@@ -55,14 +55,14 @@ export const limits = {
   /** The number of holders and waiters of one lock on PostgreSQL. */
   lockLine: 10_000,
   cronTextLength: 256,
-  /** The longest text of a schedule in English; the texts of all cron expressions are shorter. */
+  /** The longest text of a schedule in English. */
   phraseLength: 2_000,
   /** The longest RRULE with its date lines; and the number of dates that it adds, and of dates that it excludes. */
   ruleTextLength: 40_000,
   ruleDates: 1_000,
   /** The largest COUNT of an RRULE, because finding the last occurrence visits all of them. */
   ruleCount: 10_000,
-  /** The number of holidays of one calendar: enough for about 50 years, or for 10 years in which every weekend day is listed. */
+  /** The number of holidays of one calendar. */
   calendarDays: 5_000,
   /**
    * In a comparison of two versions of a calendar: the number of tasks, of days ahead, and of a task's slots that are compared; and the
@@ -84,11 +84,11 @@ export const limits = {
   jitterMs: 86_400_000,
   /** The longest delay between two attempts of a run; with a longer delay the next attempt could be at a time that no Date can express. */
   retryDelayMs: 366 * 86_400_000,
-  /** The shortest period of a fixed rate, so that the planning horizon contains at most a few hundred slots of a task. */
+  /** The shortest period of a fixed rate; it bounds the number of a task's slots that are planned ahead. */
   shortestPeriodMs: 100,
   /** No slot is planned after this year; a cron whose next slot is later is an error. */
   lastYear: 2200,
-  /** The size of a crontab to import; far above the largest crontab that cron itself reads. */
+  /** The size of a crontab to import. */
   crontabBytes: 1024 * 1024,
   /** The size of a file of tasks, or of an export of another scheduler. */
   taskFileBytes: 8 * 1024 * 1024,
@@ -162,7 +162,7 @@ export const limits = {
   largeRequestBytes: 16 * 1024 * 1024,
   /** The number of runs that one request enqueues. */
   runsPerRequest: 2_000,
-  /** The number of tasks of a bundle that one request plans or applies; each is a transaction, and the caller waits up to a minute. */
+  /** The number of tasks of a bundle that one request plans or applies; each is a transaction, and the caller waits for all of them. */
   tasksPerPlan: 2_000,
   /** The number of event streams that one server has open at once. */
   streams: 200,
@@ -189,17 +189,19 @@ export const limits = {
   /** The number of unfinished runs, and of ended runs of each outcome, that one statement of a list reads to find matching runs. */
   liveRunsLookedAt: 500,
   endedRunsLookedAt: 2_000,
-  /** In one answer: the number of tasks whose last runs are listed, of runs for each task, and of tasks that fire next. */
+  /** In one answer: the number of tasks whose last runs are listed. */
   recentTasks: 100,
   /** In one answer: the number of runs that are explained. */
   explainedRuns: 100,
+  /** In one answer: the number of last runs of each task; and the number of tasks that fire next. */
   recentRuns: 100,
   comingTasks: 200,
-  /** In one answer: the number of tasks of a graph of tasks, and of runs of a run's family. */
+  /** In one answer: the number of tasks of a graph of tasks. */
   flowTasks: 300,
   /** The number of failed runs that are grouped by their reasons for one answer, and of groups in it. */
   failuresRead: 2_000,
   failureGroups: 50,
+  /** In one answer: the number of runs of a run's family (its ancestors and descendants). */
   familyRuns: 300,
   passwordLength: 1_000,
   /** The largest size of a secret's value. */

@@ -24,7 +24,7 @@ export const standardErrorLog: Log = { debug: nothing, info: nothing, warn: say(
 
 /**
  * The global under which OpenTelemetry's API for logs registers an application's provider, and the version of that contract.
- * The global is read here directly, because the API package does no more than that and has a new 0.x version every few weeks.
+ * The global is read here directly, because the API package does little more.
  */
 const registered = Symbol.for("io.opentelemetry.js.api.logs");
 const contract = 1;

@@ -14,7 +14,7 @@ export function mix(a: number, b: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Creates a small generator with a seed (mulberry32), for tests and for jitter that every node must compute alike. */
+/** Creates a small generator with a seed (mulberry32), for tests. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return {
