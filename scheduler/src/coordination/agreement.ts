@@ -117,8 +117,8 @@ const endSilent = (sessions: SessionStore, { sessionId, beat }: Member, storeClo
   sessions.end(sessionId, beat, storeClock.now(), "silent while another that differs was to join");
 
 /**
- * How a process coordinates: the id of its service, and the service's description for messages and address for comparison. Both are null if
- * only the store is used.
+ * How a process coordinates. `serviceId`: the id of its service. `place`: the service as messages name it. `at`: the service's address for
+ * comparison. The last two are null if only the store is used.
  */
 interface Coordination {
   serviceId: string;
@@ -182,8 +182,8 @@ export async function nameForNew(
 
 /**
  * Ensures that all nodes of a cluster use the same coordination: with two services, each would have its own first node in the queue. A
- * cluster without any other live member may change its service. Members whose processes were killed first get their session timeout to send
- * a heartbeat.
+ * cluster without any other live member may change its service. A member counts as live until it has sent no heartbeat for its session
+ * timeout, because its process may have been killed.
  * @throws COORDINATION_DIFFERS
  */
 export async function agreeOnCoordination(

@@ -366,7 +366,7 @@ class StoreMembership implements Membership {
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
-      // The entry of a listed member would stay for good, and this process would send heartbeats without a pause.
+      // The heartbeats of a listed member are not watched. An old entry of such a member would cut each pause between heartbeats to 1 ms.
       if (member.witnessed) this.#silence.delete(member.sessionId);
       if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
@@ -406,7 +406,9 @@ class StoreMembership implements Membership {
     }
   }
 
-  /** Prompts the session once at each beat. @returns true if it sent no heartbeat within `answerMs` after the prompt */
+  /**
+   * Prompts the session once per value of its heartbeat counter. @returns true if it sent no heartbeat within `answerMs` after the prompt
+   */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
     const { store, clock, log, provider } = this.#options;
     const asked = this.#asked.get(sessionId);

@@ -75,7 +75,7 @@ export class RedisConnection {
   /**
    * Connects; waits until the server can be reached, unless `failFast`.
    * @throws COORDINATION_REFUSED, COORDINATION_UNSUPPORTED, OPTION_INVALID, COORDINATION_UNREACHABLE (with `failFast`, or if the signal
-   * aborted), and every error of `probe`
+   * aborted), and other errors of `probe`
    */
   static async open(options: RedisConnectionOptions): Promise<RedisConnection> {
     const connection = new RedisConnection(options);

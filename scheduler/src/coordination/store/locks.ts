@@ -42,9 +42,9 @@ interface Entry {
 }
 
 /**
- * Locks in the store. Each name has a queue of tokens, and its first `permits` tokens hold the permits. One statement appends a token;
- * another removes it and notifies the token that gets the permit, so one release wakes one process. Fences increase along the queue. If a
- * notification is lost, the next heartbeat reads the queue. States and events: docs/coordination/locks.md.
+ * Locks in the store. Each name has a queue of tokens; the first `permits` tokens of the queue hold the permits. One statement appends a
+ * token; another removes it and notifies the token that gets the permit, so one release wakes one process. Fences increase along the queue.
+ * If a notification is lost, the next heartbeat reads the queue. States and events: docs/coordination/locks.md.
  */
 export class StoreLocks implements LockPlace {
   readonly title = "the store";
