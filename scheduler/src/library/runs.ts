@@ -153,9 +153,9 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * Returns a page of at most `limit` runs (default 50, maximum 1,000). A run that ends between two calls may be on both pages. If the
-   * filter has a source, a key, or a group or namespace with many tasks, a page may be short or empty although `next` is set, because each
-   * call reads a limited number of runs.
+   * Returns a page of at most `limit` runs (default 50, maximum 1,000). A run that ends between two calls may be on both pages. A page may
+   * be short or empty although `next` is set, because each call reads a limited number of runs. That happens with a filter by source, label
+   * or key, or by a group or namespace with many tasks.
    * @throws TASK_UNKNOWN, OPTION_INVALID
    */
   async list(given: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {

@@ -30,7 +30,7 @@ export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "s
 export interface RemoveSchedule extends Why {
   /**
    * Removes the schedule in the caller's own transaction on the store's database, like `tx` of an enqueue. A run that a worker has already
-   * claimed, at most a second before its due time, may still start.
+   * claimed may still start.
    */
   tx?: Transaction;
 }

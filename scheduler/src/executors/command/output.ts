@@ -8,7 +8,7 @@ export interface OutputBudget {
   left: number;
   /** The number of bytes that were read and not logged. */
   cut: number;
-  /** Called once, when the output exceeds the limit, so that a line is not logged for the first time. */
+  /** Called once, for the first line that is not logged because the output exceeds the limit. */
   exhausted(): void;
 }
 

@@ -89,7 +89,7 @@ export class Pool {
   }
 
   /**
-   * Starts hosts, and resolves when the first one is ready; at once if one is ready already, which sends no further message.
+   * Starts hosts, and resolves when the first one is ready; at once if a host is ready already.
    * @returns the errors of modules that cannot be loaded, by module
    * @throws HANDLER_CRASHED, HANDLER_MEMORY; STOPPED if `close` is called meanwhile
    */

@@ -1,7 +1,7 @@
 /**
  * The two formats of a crontab: a user's (five time fields, command) and the system's (five time fields, account, command). The
- * file's path determines the format. If the path does not, the format is `system` if there are entries and every entry has a
- * known account and a command after its time; otherwise `user`.
+ * file's path determines the format. If the path does not, the format is `system` if there are entries and, in every entry, a known account
+ * and then a path or `[` follow the time; otherwise `user`.
  */
 export type CrontabFormat = "user" | "system";
 

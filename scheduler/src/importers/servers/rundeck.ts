@@ -73,8 +73,8 @@ function rowsOfFile({ path, text }: SourceFile, findings: Findings): Row[] | und
 }
 
 /**
- * Converts an XML element to the value that the YAML export has: attributes and child elements become fields, the commands of a
- * sequence a list, and an element without attributes and children its text.
+ * Converts an XML element to the value that the YAML export has. Attributes and child elements become fields; the commands of a sequence
+ * become a list; an element without attributes and children becomes its text.
  */
 function valueOfXml(element: Element): unknown {
   if (element.name === "sequence")

@@ -32,8 +32,8 @@ export interface ConsumerOf {
 /**
  * Serves a named consumer until the signal aborts or the consumer is deleted: waits for the consumer's lock, and lets `serve` continue from
  * its stored position. A process that has lost the lock cannot advance the position any more. Never rejects.
- * @param enrolAgain stores a deleted consumer again, if the store lost it rather than a caller deleted it. If it returns false, or is
- * absent, the consumer then ends.
+ * @param enrolAgain called if the consumer is no longer stored. Stores it again and returns true if the store has lost it; returns false if
+ * a caller deleted it, and the consumer ends. Without this function, the consumer ends in both cases.
  */
 export async function consume<Place extends EventPlace | AuditPlace>(
   { name, lock, events, clock, log }: Pick<ConsumerOf, "name" | "lock" | "events" | "clock" | "log">,
@@ -126,7 +126,7 @@ async function handled(
       const text = clean(messageOf(error).slice(0, errorLength));
       const failing = { type, runId, task, attempt, error: text, atMs: now(), againMs: now() + pauseMs };
       const note = async () => {
-        // A consumer that fails is served all the same, so later events are recorded for it as long as it fails.
+        // Renews this consumer's request to record these types of events, so that later events are recorded while it fails.
         if (clock.monotonic() - wantedMono > keepAgainMs) {
           await events.want(filter.types, until(), event.place, now());
           wantedMono = clock.monotonic();

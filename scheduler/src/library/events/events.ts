@@ -101,9 +101,9 @@ export class Events {
   }
 
   /**
-   * @internal Sends the audit log to a receiver. One process of the cluster at a time sends to each name, and the store holds the position;
-   * a new name begins with the oldest row. So does a name that the store has lost in a recovery, for example because it was restored. A name
-   * that is forgotten meanwhile ends.
+   * @internal Sends the audit log to a receiver. One process of the cluster at a time sends to each name, and the store holds the position.
+   * A new name begins with the oldest row, and so does a name that the store has lost, for example because it was restored from a backup.
+   * Sending ends once the name is deleted by `forget`.
    */
   async sendAudit(name: string, receiver: TakeRows): Promise<EventListening> {
     const { clock, now, log } = this.#parts;
