@@ -105,9 +105,9 @@ function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: nu
 }
 
 /**
- * Returns the time until which a run due from `dueMs` on is in every window that contains `dueMs`: the end of the first of them, or
- * the start of another window that covers this end. A window that lies wholly within that time is ignored, because runs in it are
- * still in all these windows.
+ * Returns the end of the time, from `dueMs` on, in which runs are judged like a run at `dueMs`. It is the earliest end of the windows that
+ * contain `dueMs`, or the start of another window that covers this end. Another window that ends earlier is ignored, because runs in it
+ * are still in all windows that contain `dueMs`.
  */
 function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
   const held = windows.map((window) => occurrenceAt(window, dueMs));

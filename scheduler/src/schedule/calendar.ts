@@ -259,9 +259,9 @@ export function movedTo({ nearest }: RunDays, day: number, way: 1 | -1): number 
 }
 
 /**
- * A schedule whose slots on excluded days are moved to permitted days. Its slots are at the moved times; two slots moved to the
- * same instant are one slot. The slots of one day are computed together: its own slots, and the slots of excluded days that are
- * moved to it.
+ * A schedule whose slots on excluded days are moved to permitted days. Its slots are at the moved times; a nominal time is a slot's time
+ * before the move. Two slots moved to the same instant are one slot. The slots of one day are computed together: its own slots, and the
+ * slots of excluded days that are moved to it.
  */
 export class MovingSchedule implements Schedule {
   readonly #base: Schedule;

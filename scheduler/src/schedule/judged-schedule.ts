@@ -10,8 +10,8 @@ export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judg
 });
 
 /**
- * Returns the schedule without the slots whose nominal times are all recorded in the ledger already. They ran, were skipped or were missed
- * before an edit moved them to their current slots.
+ * Returns the schedule without the slots whose nominal times (the times before a calendar moves them) are all in the ledger, the store's
+ * record of past slots. These slots ran, were skipped or were missed before an edit moved them.
  */
 export function withoutAccounted(base: Schedule, accountedMs: readonly number[]): Schedule {
   const accounted = new Set(accountedMs);

@@ -193,7 +193,7 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
 
 /**
  * Returns the schedule by which a task is planned: its own schedule, restricted by its calendar and its blackout windows.
- * @param accountedMs nominal times that the ledger has recorded already: see TaskRecord
+ * @param accountedMs nominal times (before a calendar moves them) that are recorded as past slots already: see TaskRecord
  * @param zones the zone rules to use; default: this process's own
  */
 export function plannedSchedule(

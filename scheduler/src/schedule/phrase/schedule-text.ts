@@ -16,9 +16,10 @@ export interface TextOptions {
 }
 
 /**
- * @param text a cron expression, with or without "TZ=" and a zone before it, or a zone after it; "@every 1h30m"; a cron expression with Jenkins' H; a
- * recurrence rule; or an English phrase
- * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID (also for two zones), DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
+ * @param text a cron expression, with or without "TZ=" and a zone before it, or a zone after it; "@every 1h30m"; a cron expression with
+ * Jenkins' H; a recurrence rule; or an English phrase
+ * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID (also for two zones), DURATION_INVALID, ZONE_UNKNOWN,
+ * SLOT_TOO_FAR
  */
 export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions = {}): ScheduleSpec {
   const given = text.trim();
@@ -60,7 +61,7 @@ const twoZones = (text: string, first: string, second: string) =>
     },
   );
 
-/** True for one zone, also under two names, such as US/Eastern and America/New_York, as far as Intl knows them as one. */
+/** True if both names mean one zone. Aliases such as US/Eastern and America/New_York count as one zone if Intl knows the alias. */
 const isSameZone = (one: string, other: string): boolean =>
   zoneOf(one).name === zoneOf(other).name || resolved(one) === resolved(other);
 
