@@ -1,5 +1,6 @@
 /**
- * The option `webhooks`: receivers of the events of runs, slots and changes, and of the audit log. See docs/tasks/webhooks.md and docs/access/audit-stream.md.
+ * The option `webhooks`: receivers of the events of runs, slots and changes, and of the audit log. See docs/tasks/webhooks.md and
+ * docs/access/audit-stream.md.
  */
 import { type AuditAbout, auditAbouts } from "../access/audit.ts";
 import { CarillonError, within } from "../base/errors.ts";
@@ -33,7 +34,7 @@ export interface EventWebhookOptions {
 }
 
 const names = ["url", "secret", "types", "task", "namespace", "group", "labels", "allow", "audit"];
-/** The options that a receiver of the audit log cannot have, and those that a syslog server cannot have either. */
+/** `notOfAudit`: options that a receiver of the audit log cannot have. `notOfSyslog`: further options that a syslog server cannot have. */
 const notOfAudit = ["types", "task", "namespace", "group", "labels"];
 const notOfSyslog = ["secret", "allow"];
 

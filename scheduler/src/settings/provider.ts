@@ -25,8 +25,8 @@ export interface ProviderOptions {
   clientId: string;
   clientSecret: string;
   /**
-   * This server's URL in browsers, such as https://carillon.example.com, without the option `basePath`. The provider redirects browsers to its
-   * path /v1/sign-in/provided, below the base path.
+   * This server's URL in browsers, such as https://carillon.example.com, without the option `basePath`. The provider redirects browsers to
+   * the path /v1/sign-in/provided below this URL and the base path.
    */
   url: string;
   /** The provider's name on the sign-in page; default: the host of its URL. */

@@ -6,9 +6,9 @@ import type { OptionKind } from "./option-kinds.ts";
 /** Options about the way from a browser to the console. */
 export interface ServedOptions {
   /**
-   * The path at which a proxy serves this process, such as "/carillon" for https://tools.example/carillon/. The console's addresses, cookies
-   * and redirects begin with this path. Requests are answered with the path and without it, whether the proxy keeps or removes it. Default:
-   * none. Must be the same on every node with `listen`.
+   * The path at which a proxy serves this process, such as "/carillon" for https://tools.example/carillon/. The console's addresses,
+   * cookies and redirects begin with this path. The proxy may keep this path in a request or remove it. Default: none. Must be the same on
+   * every node with `listen`.
    */
   basePath?: string;
   /**
@@ -28,7 +28,7 @@ export const servedKinds: Record<keyof ServedOptions, OptionKind> = { basePath: 
 
 /** Segments of letters, digits and signs that are the same in a URL, in HTML and in a cookie. */
 const pathShape = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/;
-/** The first segments of the server's own paths. A base path that begins with one could not be told from a path of the server. */
+/** The first segments of the server's own paths. A base path must not begin with one of them, because its requests would be ambiguous. */
 const own = ["v1", "assets", "metrics", "livez", "readyz", "healthz"];
 const longest = 200;
 

@@ -76,7 +76,7 @@ export interface CarillonOptions extends ServedOptions {
   coordination?: string;
   /**
    * True: refuses to start if the store, the coordination service, a webhook or a mail server on another machine would be reached
-   * without TLS. Default false: logs a warning at the start, only for the store.
+   * without TLS. Default false: logs a warning at the start for each of them.
    */
   requireTls?: boolean;
   /** The directory of the embedded store; default ".carillon". */

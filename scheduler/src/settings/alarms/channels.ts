@@ -238,8 +238,8 @@ export function postsTo(channel: ChannelOptions): URL | null {
 }
 
 /**
- * Returns the texts of the channel that must not appear in messages, log lines or responses. The password in a mail server's URL
- * is not among them.
+ * Returns the texts of the channel that must not appear in messages, log lines or responses. For a mail server these are the password in
+ * its URL, as written and decoded, and the base64 texts in which a client sends the password.
  */
 export function secretsOf(channel: ChannelOptions): string[] {
   const { secrets = [], key, posts } = channelKinds[kindOf(channel)];
