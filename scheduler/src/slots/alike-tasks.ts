@@ -2,8 +2,8 @@ import type { TaskRecord } from "../task/task-record.ts";
 
 /**
  * Tasks that fire at the same times: their schedules, calendars, blackouts, zone rules, recorded slots and pauses are equal, and none has
- * jitter, which differs between tasks. The names are stored as one text until some are needed, because half a million separate strings took
- * ten times the memory.
+ * jitter, which differs between tasks. The names are stored as one text until some are needed, because half a million separate strings
+ * would take far more memory.
  */
 export interface AlikeTasks {
   /** Any one of these tasks. */

@@ -25,7 +25,7 @@ import type { TaskStore } from "../task/task-store.ts";
 import { judgedSlot } from "./coming-slots.ts";
 import type { HistoryStore } from "./history-store.ts";
 
-/** Whether and when the slot of one nominal time of the task's own schedule runs. */
+/** Whether and when a slot runs. Its nominal time is the time that the task's own schedule gives it, before a calendar moves it. */
 export interface Placed {
   slotMs: number;
   /** null if the slot does not run; `note` gives the reason. */
@@ -92,7 +92,7 @@ export async function compareCalendar(
   for (const record of records.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const next = { name, version: present.version + 1, ...content };
     let found = slotChanges(record, present, next, nowMs);
-    // A nominal time that the ledger has recorded as run, skipped or missed does not run again with either version.
+    // A nominal time that is recorded in the ledger (as run, skipped or missed) does not run again with either version.
     const accounted = await store.history.accounted(record.taskId, found.nominalMs, nowMs);
     if (accounted.size > 0) found = slotChanges(record, present, next, nowMs, accounted);
     if (found.total > 0) tasks.push({ task: record.name, ...found });

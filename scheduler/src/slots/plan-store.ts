@@ -27,8 +27,8 @@ export interface PlanStore {
   due(untilMs: number, limit: number, setAside?: readonly SetAside[]): Promise<DuePlan[]>;
   /**
    * Stores planned slots. For each task, compares the stored next slot with the expected one and sets the new one; only if that succeeds
-   * does it write the ledger rows, runs and ranges. One statement handles thousands of tasks. Can be repeated: a second attempt finds that
-   * the next slot has already moved.
+   * does it write the slots' rows, their runs and the ranges of missed slots. One statement handles thousands of tasks. Can be repeated: a
+   * second attempt finds that the next slot has already moved.
    * @returns the ids of the tasks whose write was applied
    * @throws FENCE_STALE if the leader's authority has ended
    */

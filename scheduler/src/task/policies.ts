@@ -58,7 +58,7 @@ export interface MisfirePolicy {
   cap: number;
   /** For `all` only: how many of these runs become due each second; null for all at once. */
   perSecond: number | null;
-  /** True if the policy also applies to runs that wait for a slot of concurrency. By default only `skip` does. */
+  /** True if the policy also applies to runs that wait because of a concurrency limit. Default: true for `skip`, false for the others. */
   waiting?: boolean;
   /** Under every policy, a slot that is later than this, in ms, is missed. Left out if there is no such limit. */
   withinMs?: number;

@@ -78,7 +78,7 @@ export interface SchedulesFollowed {
   changed: number;
   /** The number of schedules that were removed because their task was. */
   removed: number;
-  /** The numbers of these schedules' runs that are claimed and not known to have started. Their workers are asked to return them. */
+  /** The numbers of these schedules' claimed runs. Their workers are asked to return those that have not started. */
   recalled: number[];
   /** The number of waiting runs that ended with these schedules. */
   ended: number;

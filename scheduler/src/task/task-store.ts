@@ -15,9 +15,9 @@ import type {
 
 /** The result of a pause. */
 export interface Paused {
-  /** The number of unclaimed runs that wait until the task is resumed: enqueued runs, runs of a backfill, and retries. */
+  /** The numbers of the task's claimed runs. Their workers are asked to return those that have not started. */
   recalled: number[];
-  /** The number of waiting runs that wait until the task is resumed: enqueued runs, and runs of a backfill. */
+  /** The number of unclaimed runs that wait until the task is resumed: enqueued runs, runs of a backfill, and retries. */
   held: number;
   /** The number of due slots whose runs were not claimed and ended as skipped. */
   skipped: number;
@@ -29,7 +29,7 @@ export interface PauseChange extends Change {
 }
 
 export interface Removed {
-  /** The numbers of runs that are claimed and not known to have started. Their workers are asked to return them. */
+  /** The numbers of the task's claimed runs. Their workers are asked to return those that have not started. */
   recalled: number[];
   /** The number of waiting runs that ended with the task. */
   ended: number;
@@ -39,9 +39,12 @@ export interface Removed {
 export interface ReplannedAhead {
   /** The highest cluster time that was reached, in ms. */
   reachedMs: number;
-  /** The number of unclaimed runs that were created while the clock was ahead and are due after now. Their due times do not change. */
+  /** The number of tasks that were planned again. */
   tasks: number;
-  /** The number of runs that were enqueued, or given a time for a retry, while the clock was ahead. Their due times do not change. */
+  /**
+   * The number of unclaimed runs, other than first attempts of slots, that were created while the clock was ahead and are due after now.
+   * Their due times do not change.
+   */
   waiting: number;
 }
 
@@ -135,7 +138,7 @@ export interface TaskStore {
   /** Returns a task's versions, newest first, even if it is removed. @throws TASK_UNKNOWN if no task ever had the name */
   versions(name: string): Promise<VersionRecord[]>;
   /**
-   * Pauses the task and withdraws runs that are planned and not claimed.
+   * Pauses the task and withdraws the runs of slots that are planned and not claimed.
    * @param isWanted called in the transaction of the change, with the task locked; if it returns false, nothing is changed
    */
   pause(name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused>;

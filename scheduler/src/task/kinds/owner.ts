@@ -1,4 +1,4 @@
-/** The option that says who is told of a task's problems. */
+/** The option that names the team or person responsible for a task. */
 import { limits } from "../../base/limits.ts";
 import { name } from "./kinds.ts";
 

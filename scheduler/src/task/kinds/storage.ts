@@ -1,4 +1,4 @@
-/** The options that say which runs of a task the store keeps, and when it has them for certain. */
+/** The options `history` (which ended runs the store keeps) and `durability` (whether an enqueue waits for the store's disk). */
 import { choice } from "./kinds.ts";
 
 export const historyRow = {
