@@ -243,9 +243,9 @@ export class Tracing implements EnqueueTracing {
 }
 
 /**
- * `withOwn` uses a proxy and not inheritance, because inherited methods could not access the private fields of the target's class.
+ * Returns the target with some of its methods replaced. It is a proxy, because inherited methods could not access the private fields of the
+ * target's class.
  */
-/** Returns the target with some of its methods replaced. In all other methods, `this` is the target itself. */
 export function withOwn<Target extends object>(target: Target, own: object): Target {
   return new Proxy(target, {
     get(_, name) {

@@ -129,7 +129,8 @@ export class TestTower {
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
       // There is one partition, because a month of the tower's time may pass in a moment, and creating daily partitions would take
       // longer than everything else. The timeout is long because of busy machines: a query that timed out would be repeated at a later
-      // time of the tower. On such machines, heartbeats must not return what was read before: the tower's time would pass a run that is due.
+      // time of the tower. Heartbeats always read the waiting runs anew (`readsBeside`): with an older answer, the tower's time would pass
+      // a run that is due.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs, readsBeside: false },
       handlerFor: (task) => this.#fakes.get(task),
       gathers: (more) => this.#travel?.gathers(more),

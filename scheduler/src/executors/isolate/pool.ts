@@ -156,8 +156,8 @@ export class Pool {
   }
 
   /**
-   * Starts hosts for the waiting runs and one spare host. At most one host per CPU starts at a time, because a start takes about 50 ms of CPU
-   * time.
+   * Starts hosts for the waiting runs and one spare host. At most one host per CPU starts at a time, because a start takes about 50 ms of
+   * CPU time.
    */
   #grow(): void {
     if (this.#closed) return;

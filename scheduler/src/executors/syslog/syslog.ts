@@ -16,8 +16,8 @@ export interface SyslogMessage {
 export type SendSyslog = (messages: readonly SyslogMessage[], signal: AbortSignal) => Promise<void>;
 
 /**
- * The pause in ms between the last byte and the end of this side. A receiver that refuses the connection closes it during the pause; a close
- * that follows the pause means that the receiver has read everything.
+ * The pause in ms between the last byte and the end of this side. A receiver that refuses the connection closes it during the pause. A
+ * close after the pause means that the receiver has read everything.
  */
 const settleMs = 200;
 /** Facility 13 (log audit), severity 5 (notice). */

@@ -10,7 +10,7 @@ import type { Events } from "./events.ts";
 
 /**
  * Returns the event's id, which is the same each time the event is sent. An attempt of a run has at most one event of each type, and so has
- * an entry of the audit log. A slot may have several, for example if it is planned again after an edit, so the number of the stored event is
+ * an entry of the audit log. A slot may have several, for example if it is planned again after an edit, so the stored event's number is
  * appended.
  */
 function idOf(event: AnyEvent): string {
