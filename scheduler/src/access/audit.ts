@@ -54,8 +54,8 @@ export interface AuditStore {
   /** Returns up to `limit` rows that are older than the chain, in the order of their numbers. */
   older(afterEntry: number, limit: number): Promise<{ entryId: number; content: string }[]>;
   /**
-   * Removes the oldest rows, up to the first row that is not older than `beforeMs`: the rows from before the chain only all together, the
-   * rows of the chain in a limited number per call.
+   * Removes the oldest rows, up to the first row that is not older than `beforeMs`. The rows from before the chain are removed only all
+   * at once. The rows of the chain are removed in a limited number per call.
    * @returns the number of removed rows; 0 if there is no row to remove
    */
   prune(beforeMs: number, change: Change): Promise<number>;

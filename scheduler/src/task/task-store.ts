@@ -64,8 +64,8 @@ export type BroughtTask = TaskRecord & {
 
 export interface TaskStore {
   /**
-   * Creates the task, or stores a new version if the definition differs. Runs that were planned for the old version and not claimed
-   * are withdrawn in the same transaction. It can be repeated: an equal definition changes nothing.
+   * Creates the task, or stores a new version if the definition differs. The unclaimed runs of future slots are withdrawn in the same
+   * transaction, and the new version is planned instead. It can be repeated: an equal definition changes nothing.
    * @param expectedVersion the stored version; if another version is stored, the call rejects with TASK_STALE. null accepts any
    * version
    * @param client the caller's own transaction on the store's database, in which the change is made
