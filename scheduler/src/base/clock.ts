@@ -124,7 +124,10 @@ export async function settlesWithin(clock: Clock, ms: number, work: Promise<unkn
   return settled.signal.aborted;
 }
 
-/** Lets a loop sleep between its steps until `wake` is called. A wake while the loop is not asleep makes its next sleep return at once. */
+/**
+ * Lets a loop sleep between its steps. `wake` ends the sleep early; a wake while the loop is not asleep makes its next sleep return at
+ * once.
+ */
 export class Sleeper {
   readonly #clock: Clock;
   #woken = false;

@@ -4,7 +4,7 @@ import type { Log } from "./log.ts";
 
 /** A stop takes at most this many ms in addition to the time that handlers have to end. */
 export const closingMs = 500;
-/** No step gets more than this many ms by default: a service that has not answered by then is unreachable. */
+/** No step gets more than this many ms by default: a service that has not answered by then counts as unreachable. */
 const stepMostMs = 5_000;
 
 export interface EndingOptions {

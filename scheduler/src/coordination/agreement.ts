@@ -20,7 +20,7 @@ export const storeAlone = "store";
  * Joins the cluster, and leaves again if this process's settings conflict with those of a member that joined earlier. The settings are
  * compared once this process's own session row exists, so that of two processes that start at the same time, the later one sees the
  * earlier. They are compared again after a lost session.
- * @throws NODE_NAME_TAKEN, NODE_ADDRESS_TAKEN, SETTINGS_DIFFER, COORDINATION_DIFFERS
+ * @throws NODE_ADDRESS_TAKEN, SETTINGS_DIFFER, COORDINATION_DIFFERS, and the errors of `joinCluster`
  */
 export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
   const membership = await joinCluster({ ...options, agree: (...given) => agree(options, ...given) }, signal);

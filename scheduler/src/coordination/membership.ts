@@ -281,9 +281,7 @@ class StoreMembership implements Membership {
     for (const listener of this.#pulseListeners) listener(pulse);
   }
 
-  /**
-   * Starts a timer that leaves the service's queue if the store is out of reach for too long, so that another node can lead.
-   */
+  /** Starts a timer that leaves the service's queue if the store is out of reach for too long, so that another node can lead. */
   #awaitSilence(): void {
     const { provider, clock } = this.#options;
     this.#cancelSilence();
@@ -406,9 +404,7 @@ class StoreMembership implements Membership {
     }
   }
 
-  /**
-   * Prompts the session once per value of its heartbeat counter. @returns true if it sent no heartbeat within `answerMs` after the prompt
-   */
+  /** Prompts the session once per count of its heartbeats. @returns true if it sent no heartbeat within `answerMs` after the prompt */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
     const { store, clock, log, provider } = this.#options;
     const asked = this.#asked.get(sessionId);

@@ -1,19 +1,21 @@
 import type { MembershipProvider } from "../cluster/membership-provider.ts";
 
 /**
- * Computes the time until which no other process can have declared this process dead, by this machine's monotonic clock. Other processes
- * judge a session by the backing that its row in the store names. With `store`, the session is dead if its heartbeat counter has not
- * changed for the timeout; with `provider`, if a coordination service no longer lists it. While a change of the backing is in progress, or
- * the answer to the change was lost, other processes may read either value, so both conditions must hold.
- *
- * If the service did not list the session for some time, for example because the process was paused for longer than its timeout, the
- * session may have been ended in that time. That the service lists it again then proves nothing, until a heartbeat finds the session alive.
+ * The proof of life that other processes demand of a session; its row in the store names it. With `store`, the session is dead if its
+ * heartbeat counter has not changed for the timeout; with `provider`, if the coordination service no longer lists it.
  */
 export type Backing = "store" | "provider";
 
 /** Time in ms between the moment when this process stops relying on its session and the earliest moment when another process may act. */
 export const marginMs = 500;
 
+/**
+ * Computes the time until which no other process can have declared this process dead, by this machine's monotonic clock. While a change of
+ * the backing is in progress, or the answer to the change was lost, other processes may read either backing, so both proofs must hold.
+ *
+ * If the service did not list the session for some time, for example because the process was paused for longer than its timeout, the
+ * session may have been ended in that time. A new entry in the list then proves nothing until a heartbeat finds the session alive.
+ */
 export class Trust {
   readonly #windowMs: number;
   /** The backing that the session's row names; "either" while that is unknown. */

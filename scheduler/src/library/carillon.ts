@@ -205,7 +205,8 @@ export class Carillon {
 
   /**
    * Opens the store, joins the cluster, begins to plan slots and to execute runs. @throws STORE_…, EMBEDDED_…, COORDINATION_…,
-   * NODE_…_TAKEN, SETTINGS_DIFFER, TASK_INVALID, PAYLOAD_INVALID, CALENDAR_UNKNOWN, OPTION_INVALID, LISTEN_FAILED, CANCELLED, STOPPED
+   * NODE_…_TAKEN, SETTINGS_DIFFER, CLOCK_BACK, TASK_INVALID, PAYLOAD_INVALID, CALENDAR_UNKNOWN, OPTION_INVALID, LISTEN_FAILED,
+   * CANCELLED, STOPPED
    */
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(stopped());

@@ -95,7 +95,7 @@ export class RemoteWorker {
   #listening: string | null = null;
   readonly #over = new AbortController();
 
-  /** @throws OPTION_INVALID, DURATION_INVALID, KEY_UNKNOWN */
+  /** @throws the errors of `workerSettingsOf` */
   constructor(given: RemoteWorkerOptions) {
     const options = workerPreset.applied({ ...given });
     const key = options.key ?? process.env.CARILLON_WORKER_KEY;

@@ -273,8 +273,8 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * Yields the run's state changes, its progress, its log from the first line on, and finally its end. Sends two queries to the store each
-   * half second; `result`, which waits only for the end, sends far fewer.
+   * Yields the run's state changes, its progress, its log from the first line on, and finally its end. Sends at least two queries to the
+   * store each half second; `result`, which waits only for the end, sends far fewer.
    * @param signal aborting it ends the events
    * @throws RUN_UNKNOWN, also at the end of a successful run whose task stores no successes
    */

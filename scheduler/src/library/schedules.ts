@@ -118,8 +118,9 @@ export class Schedules {
   }
 
   /**
-   * Stores many schedules of the task, up to 500 per statement. Identical schedules change nothing. All schedules are validated before the
-   * first is stored. If the store fails in the middle and there is no `tx`, some schedules have been stored; the same call can be repeated.
+   * Stores many schedules of the task. One statement creates up to 500 new ones without a calendar; each other changed schedule takes a
+   * transaction of its own, or `tx`. Identical schedules change nothing. All schedules are validated before the first is stored. If the
+   * store fails in the middle and there is no `tx`, some schedules have been stored; the same call can be repeated.
    * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
    */
   async setAll(task: string, entries: readonly ScheduleEntry[], options: SetSchedules = {}): Promise<SchedulesSet> {

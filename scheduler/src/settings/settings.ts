@@ -274,13 +274,13 @@ export const longestBeatMs = 5_000;
 const spareMs = 2_500;
 
 /**
- * Returns the interval of a process's heartbeats: half of its timeout, or more if `spareMs` of the timeout is still left; at most
+ * Returns the interval of a process's heartbeats: half of its timeout or its timeout minus `spareMs`, whichever is longer; at most
  * `longestBeatMs`.
  */
 export const beatMsOf = (sessionTimeoutMs: number): number =>
   Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
 
-/** Validates the options and adds defaults. @throws OPTION_INVALID, DURATION_INVALID */
+/** Validates the options and adds defaults. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN; TASK_INVALID for an invalid name */
 export function settingsOf(options: CarillonOptions): Settings {
   checkKinds(options, optionKinds);
   within("commands", () => checkKinds(options.commands ?? {}, commandKinds));

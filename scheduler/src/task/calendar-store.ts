@@ -22,7 +22,7 @@ export interface CalendarStore {
    * @param expectedVersion the stored version, 0 if there is none; if another version is stored, the call rejects with
    * CALENDAR_STALE. Default: any version
    * @param mayShrink false to reject a version that has fewer than half of the coming holidays
-   * @throws CALENDAR_INVALID, CALENDAR_STALE, CALENDAR_SHRINKS
+   * @throws CALENDAR_INVALID, ZONE_UNKNOWN, CALENDAR_STALE, CALENDAR_SHRINKS
    */
   set(
     name: string,

@@ -149,7 +149,7 @@ export interface TaskStore {
    */
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
   /**
-   * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says.
+   * Pauses each of these tasks whose number of failed runs in a row has reached its `pauseAfter`.
    * @param taskIds null for all tasks with an open dead letter from the last hour
    * @returns the names of the paused tasks
    */

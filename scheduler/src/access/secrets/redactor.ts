@@ -13,8 +13,8 @@ const leastCut = 8;
 
 /**
  * The secret values that handlers of this process have read. Finds each value as a whole, in its JSON, base64 and URL forms,
- * each of its lines that is at least as long as the shortest secret, and a value that the end of a text cuts off. Without any
- * value a call costs one comparison.
+ * each of its lines that is at least as long as the shortest secret, and a value that the end of a text cuts off. As long as no
+ * value has been read, texts are not searched.
  */
 export class Redactor {
   /** The name of each secret value, and the forms in which the value may appear. */

@@ -5,8 +5,8 @@ import type { Settings } from "../../settings/settings.ts";
 import type { Store } from "../../store/store.ts";
 
 /**
- * Logs, once at the start, if alarms cannot be sent: no process that may lead has alarm channels, or only some of these processes
- * have them. A leader without channels evaluates no alarm rules of the settings.
+ * Logs, once at the start, if alarms of the settings' rules may be missed: no process that may lead has alarm channels, or only some of
+ * these processes have them. A leader without channels evaluates no alarm rules of the settings.
  */
 export async function tellAlarmPlaces(store: Store, settings: Settings, log: Log): Promise<void> {
   const { scheduler, observer, alarms } = settings;

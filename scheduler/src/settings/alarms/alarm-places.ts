@@ -3,7 +3,7 @@ import { mayLead, type Told } from "../agreement.ts";
 /**
  * Which processes of the cluster have alarm channels. A leader searches for the alarms of `rules` only if it has channels.
  * `told`: every process that may lead has channels. `partly`: some of these processes have no channels. `elsewhere`: only
- * processes that never lead have channels, so hardly any alarms are raised. `nobody`: no process has channels.
+ * processes that never lead have channels. `nobody`: no process has channels.
  */
 export interface AlarmPlaces {
   kind: "told" | "partly" | "elsewhere" | "nobody";

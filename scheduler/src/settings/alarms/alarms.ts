@@ -31,7 +31,7 @@ export interface AlarmOptions {
   /** The URL at which users open the console. If it is given, messages contain links to it. */
   console?: string;
   /**
-   * An external monitor that the leader calls regularly as long as the cluster works on time, so that its silence raises an alarm there.
+   * An external monitor. The leader calls it regularly as long as the cluster works on time; the monitor raises an alarm if the calls stop.
    */
   ping?: PingGiven;
 }
