@@ -63,7 +63,7 @@ const pageMost = 1_000;
 const countMost = 10_000;
 
 /**
- * Returns a function that is false for a run that it has already seen as a live run. A run that ends between two queries is in
+ * Returns a function that returns false for a run that it has already seen as a live run. A run that ends between two queries is in
  * both results, because lists contain the live runs before the ended runs.
  */
 function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {

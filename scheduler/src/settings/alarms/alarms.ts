@@ -8,7 +8,7 @@ import { zoneName } from "../../schedule/zone.ts";
 import { type ChannelOptions, checkChannel, httpUrl } from "./channels.ts";
 
 export interface AlarmOptions {
-  /** The channels by name. Every node of a cluster must have the same channels. */
+  /** The channels by name. Give every process that may lead the same channels. */
   channels?: Record<string, ChannelOptions>;
   /** For each rule, the names of the channels that get its messages; default: all channels. An empty list turns the rule off. */
   rules?: Partial<Record<AlarmRule, string[]>>;
