@@ -1,7 +1,6 @@
 /**
- * Every failure that a caller can expect is a ZooKeeperError, with a code for programs, the path, a message for people, and a hint how
- * to fix it. `serverErrors` holds the codes that servers return (numbers as in `KeeperException.Code`); the second table holds the errors
- * that this client detects itself.
+ * `serverErrors` holds the error codes that servers return (numbers as in `KeeperException.Code`); `clientErrors` holds the errors that
+ * this client detects itself. A ZooKeeperError has a code for programs, the path, a message for people, and a hint how to fix it.
  */
 export const serverErrors = {
   SYSTEM_ERROR: [-1, "the server reports a fault of its own", "look in the server's log"],

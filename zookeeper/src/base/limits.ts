@@ -4,10 +4,10 @@ export const limits = {
   maxRequestBytes: 1_048_575,
   /**
    * Lower bound of the `maxRequestBytes` option. Requests that set watches again, and requests with combined reads, are not split to fit
-   * the option, so they must fit below this bound.
+   * the option; with paths of usual length they are smaller than this bound.
    */
   minMaxRequestBytes: 256 * 1024,
-  /** Default of `maxReplyBytes`, large enough for a list of children: a million names of queue items take 45 MB. */
+  /** Default of `maxReplyBytes`, large enough for a list of a million children. */
   maxReplyBytes: 128 * 1024 * 1024,
   /**
    * Lower bound of the `maxReplyBytes` option. A watch event contains a path and must fit, because it answers no request that could be

@@ -471,8 +471,8 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 /**
- * How many transactions other clients are assumed to have seen at most after this client's last one when the data was lost. It is the
- * size of one leader's epoch, because the epoch is the upper half of the 64-bit transaction number.
+ * Upper bound that this client assumes for the number of transactions that other clients saw after its own last one, before the data was
+ * lost. It is the size of one leader's epoch: the epoch is the upper half of the 64-bit transaction number.
  */
 const unseenTransactions = 1n << 32n;
 

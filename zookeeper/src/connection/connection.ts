@@ -49,7 +49,10 @@ export interface Welcome extends Credentials {
   readonly readOnly: boolean;
 }
 
-/** The server closed an open connection without a reason, as servers do in the handshake if they have no quorum, old data or no room. */
+/**
+ * The server closed an open connection without a reason. In the handshake, servers do so if they have no quorum, older data than the client
+ * has seen, or too many connections.
+ */
 export class Refused extends Error {}
 
 /** One read buffer for all connections: received bytes are processed before the next read overwrites them. */

@@ -1,6 +1,6 @@
 /**
- * The operations that sessions and clients offer. A call rejects only with a ZooKeeperError, and always settles: with the answer, or when
- * the connection is lost, the session ends or the signal aborts.
+ * The operations that sessions and clients offer. A call settles with the answer, or rejects with a ZooKeeperError: the server's error, or
+ * because the connection was lost, the session ended or the signal aborted.
  *
  * Reads that were unanswered when a connection was lost are repeated on the next connection, unless the session ends. A write is not
  * repeated, because the server may have executed it: it rejects with CONNECTION_LOSS. A write without an answer when the session ends or
@@ -91,7 +91,7 @@ export type Operation =
   | { readonly type: "set"; readonly path: string; readonly data: Data; readonly version?: number }
   | { readonly type: "check"; readonly path: string; readonly version: number };
 
-/** The result of the operation at the same index. `delete` and `check` return no data; for a created node, servers return only its path. */
+/** The result of the operation at the same index. `delete` and `check` return no data; the result of a `create` is only the node's path. */
 export type OperationResult =
   | { readonly type: "create"; readonly path: string }
   | { readonly type: "delete" }

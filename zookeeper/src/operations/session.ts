@@ -30,8 +30,8 @@ export interface Session extends Operations {
   /** Ms until the client ends the session by its own clock; each answer extends them. 0 once ended, Infinity while connecting. */
   readonly remainingMs: number;
   /**
-   * Undefined unless the servers' data is older than what this client has seen (wiped or restored, or a server that lags). Then it is a
-   * transaction number that is higher than any that a client can have seen, as far as this client can tell.
+   * Undefined unless the servers' data is older than data that this client has seen: the data was wiped or restored, or the server lags.
+   * Otherwise a transaction number above those that any client has seen, as far as this client can tell.
    */
   readonly rewoundFrom: bigint | undefined;
   /**

@@ -29,7 +29,10 @@ export interface Question<T> {
 
 export class Call {
   readonly question: Question<unknown>;
-  /** The size in bytes: of the data while the call waits, which counts towards the limit of waiting bytes; later of the request. */
+  /**
+   * Size in bytes. While the call waits for a connection: of its data, which counts towards the limit of waiting bytes. Later: of the whole
+   * request.
+   */
   bytes = 0;
   /** The call's index in the list of waiting calls. */
   place = 0;

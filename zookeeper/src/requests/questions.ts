@@ -399,7 +399,7 @@ export class Questions {
       else if (type === op.check) results.push({ type: "check" });
       else if (type === op.setData) results.push({ type: "set", stat: readStat(reader) });
       else if (type === op.create || type === op.create2) {
-        // In a multi, servers answer every create like a plain create, without a `stat`.
+        // For a create, only the path is used; the answer to a `create2` also contains the node's `stat`.
         results.push({ type: "create", path: withoutChroot(this.#chroot, reader.string()) });
         if (type === op.create2) readStat(reader);
       } else throw new RangeError(`an operation of type ${type}`);

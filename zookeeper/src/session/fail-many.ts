@@ -3,8 +3,8 @@ import { limits } from "../base/limits.ts";
 import type { Call } from "../requests/call.ts";
 
 /**
- * Rejects calls in slices of `limits.sliceMs`: the first slice at once, and one in each later turn of the event loop. 200,000 rejections
- * at once would block the process for a second. The errors have no stack trace, because it would contain no line of the caller.
+ * Rejects calls in slices of `limits.sliceMs`: the first slice at once, and one in each later turn of the event loop. Rejecting 200,000
+ * calls at once would block the event loop. The errors have no stack trace, because it would contain no line of the caller.
  */
 export function failMany(
   calls: readonly Call[],

@@ -179,7 +179,7 @@ export class SessionCore extends OperationsOf implements Session {
     this.#tell();
   }
 
-  /** Sends the waiting calls in slices, like `failMany`, because sending 200,000 calls takes a third of a second. */
+  /** Sends the waiting calls in slices, like `failMany`, because sending 200,000 calls at once would block the event loop. */
   #sendWaiting(connection: Connection): void {
     const untilMs = performance.now() + limits.sliceMs;
     while (this.#connection === connection && this.#state === "connected" && !connection.closing) {

@@ -5,8 +5,8 @@ const mostEmpty = 1_024;
 
 /**
  * The calls that wait for a connection, oldest first. A call that settles, for example because its caller aborts it, leaves the list at
- * once. The calls are stored in an array with entries that become empty, because removing the first of 200,000 calls from a set, or
- * building a new set of the rest, would block the process for a quarter of a second.
+ * once. The calls are stored in an array with entries that become empty: removing the first of 200,000 calls from a set, or building a new
+ * set of the rest, would block the event loop.
  */
 export class WaitingCalls {
   #places: (Call | undefined)[] = [];

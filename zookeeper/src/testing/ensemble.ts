@@ -125,10 +125,9 @@ export class Ensemble {
     }
     const properties: Record<string, string | number> = {
       "znode.container.checkIntervalMs": 1_000,
-      // Version 3.8.0 does not persist all of the transactions (the diff) that a joining server receives: after that server's next
-      // restart, its clients saw nodes that had been deleted long before, and waited behind them without end (ZOOKEEPER-3023, -4394).
-      // The leader sometimes misreads the answer to a diff (ZOOKEEPER-4685), and then waits for initLimit in vain. Therefore every
-      // joining server gets a full snapshot.
+      // Version 3.8.0 does not persist all of the transactions (the diff) that a joining server receives. After the server's next restart,
+      // its clients may see nodes that were deleted long before (ZOOKEEPER-3023, -4394). The leader also sometimes misreads the answer to a
+      // diff (ZOOKEEPER-4685), and then waits for initLimit in vain. Therefore every joining server gets a full snapshot.
       ...(count > 1 ? { "zookeeper.forceSnapshotSync": "true" } : {}),
       ...(options.juteMaxBuffer === undefined ? {} : { "jute.maxbuffer": options.juteMaxBuffer }),
       ...(options.sasl ? serverLogins(folder, options.sasl.users) : {}),

@@ -9,7 +9,7 @@ const timeoutMs = 40;
 const reached = { reclaims: 0, takeOvers: 0, losses: 0, clean: 0 };
 /** Number of seeds. The seeds are the same in each test run; CARILLON_TEST_SEEDS=3000 runs more of them. */
 const count = Number(process.env.CARILLON_TEST_SEEDS ?? 40);
-// The first seed once found a use that relied on the lock for too long.
+// The first seed is a regression test: in its history, a use once relied on the lock for too long.
 const seeds = [1_840_269_242, ...Array.from({ length: count }, (_, n) => n)];
 
 it.each(seeds)(

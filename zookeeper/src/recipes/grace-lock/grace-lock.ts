@@ -30,7 +30,10 @@ const defaultGraceMs = 10_000;
 const retryMs = 250;
 
 export interface GraceLockOptions {
-  /** The contender's name. It must stay the same after a restart, and no other process may use it: it identifies the previous owner. */
+  /**
+   * The contender's name. It must stay the same after a restart, and no other process may use it. By it a contender recognises a lock that
+   * its own former process held.
+   */
   readonly owner: string;
   /** The grace period in ms, default 10,000. A contender waits for the longer of its own grace and the vanished holder's. */
   readonly graceMs?: number;

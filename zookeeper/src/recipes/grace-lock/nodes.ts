@@ -19,10 +19,7 @@ import { GraceLock, type GraceLockOptions, graceLockNames } from "./grace-lock.t
 import type { Holding, LockPlace, LockRecord, Sight } from "./place.ts";
 
 export interface GraceLockNodesOptions extends GraceLockOptions {
-  /**
-   * The ACL of all nodes of the lock and of created parents, except the node `<path>-fence`, which every client may change. Default: every
-   * client has all permissions.
-   */
+  /** The ACL of all nodes of the lock and of created parents. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 

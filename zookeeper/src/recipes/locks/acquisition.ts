@@ -16,7 +16,7 @@ export interface AcquireOptions extends CallOptions {
 }
 
 export interface TryOptions extends AcquireOptions {
-  /** The longest wait in ms. With 0, the default, the call only asks the server whether the lock is free. */
+  /** The longest wait in ms. With 0, the default, the call does not wait: it gets the lock only if the lock is free. */
   readonly limitMs?: number;
 }
 

@@ -24,10 +24,7 @@ import { placeIn } from "./line.ts";
 export interface LockOptions {
   /** The data of the lock's nodes, for people to read; default: this host's address. */
   readonly data?: Data;
-  /**
-   * The ACL of the lock's nodes and of created parents, except the node `<path>-fence`, which every client may change. Default: every
-   * client has all permissions.
-   */
+  /** The ACL of all nodes of the lock and of created parents. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 

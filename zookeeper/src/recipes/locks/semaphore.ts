@@ -33,8 +33,8 @@ export interface PermitCount {
 
 export interface PermitOptions extends CallOptions {
   /**
-   * The longest wait in ms. With 0, the default, the call only asks the server whether there are enough leases. It then also fails while
-   * another process is acquiring.
+   * The longest wait in ms. With 0, the default, the call does not wait: it gets the leases only if enough are free and no other process is
+   * just acquiring some.
    */
   readonly limitMs?: number;
 }

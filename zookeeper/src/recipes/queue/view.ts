@@ -53,8 +53,8 @@ export class QueueView {
 
   /**
    * Returns when the next item may be taken, in epoch ms; Infinity if there is no item. In a delay queue, this is the item's due time,
-   * which may be past. In other queues, it is 0 if an item may be taken now, otherwise the earliest time of a later attempt. Also moves
-   * items whose later attempt is due to the waiting ones.
+   * which may be past. In other queues, it is 0 if an item may be taken now, otherwise the earliest time of a later attempt. Items whose
+   * time for the next attempt has come are moved to the waiting ones first.
    */
   firstMs(nowMs: number): number {
     while (this.#later.firstRank <= nowMs) {
