@@ -29,12 +29,7 @@ it(`breaks no rule in ${scenarios} random scenarios`, { timeout: 3_600_000 }, ()
   expect(resultOf(policies("--seeds", `${scenarios}`))).toEqual(nothingBroken(scenarios));
 });
 
-/**
- * Scenarios that once broke a rule, in order: (1) the check wrongly took run numbers, which are drawn in blocks, for the order of time;
- * (2) a run between two attempts was skipped after a pause; (3 to 7) the checks were wrong: an edit removed the timeout or the retries of
- * a claimed run, which keeps them; a claim was lost before its attempt began, or its loss changed the due time; jitter moved a slot out
- * of a blackout; (8) a run came due behind a full queue and was skipped late, because the heartbeat examined another waiting run first.
- */
+/** Saved scenarios that once broke a rule, because of a fault of the scheduler or of the rule's check. */
 const kept = [
   "keys-and-reruns",
   "retry-and-pause",

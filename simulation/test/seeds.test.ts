@@ -1,4 +1,4 @@
-/** Takes about 100 s: seeds that once found a fault are simulated again, and some are simulated twice to compare their traces. */
+/** Simulates again the seeds that once found a fault, and simulates some seeds twice to compare their traces. Slow. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -21,7 +21,7 @@ it("breaks no invariant, and gives the same history for a seed each time", () =>
   expect({ violations, differing, replayed, broken }).toEqual({ violations: 0, differing: 0, replayed: 1 });
 });
 
-/** In the first seed the cluster's time differs from the store's clock; the second seed starts with such a difference. */
+/** Two seeds that one process plays one after the other. In the first one, the cluster's time differs from the store's clock at the end. */
 const afterAnother = [213, 221];
 
 it(`starts each seed from a clean state: ${afterAnother.join(" and then ")}`, () => {
@@ -112,7 +112,7 @@ it("has late writes under a lock refused, and reports which would have been acce
 });
 
 it("finds a planted bug", () => {
-  // At the time of writing the 17th seed finds this mutant's bug. A seed leads to another history when the scheduler sends other statements.
+  // Many more seeds than it takes to find this bug: which seed finds it changes whenever the scheduler sends other statements.
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
     caught: 1,

@@ -48,9 +48,7 @@ const graceMs = 2_000;
 /** A holder is stopped for this many ms, long enough for another process to acquire the lock and write. */
 const stoppedMs = 3_000;
 const patienceMs = 60_000;
-/**
- * The largest number of faults, unless `rounds` requires more. About nine of ten stops fall between a check and the next write.
- */
+/** The largest number of faults, unless `rounds` requires more. Most stops fall between a check and the next write, so few are needed. */
 const mostTurns = 8;
 /** Tolerance in ms for a machine with fewer cores than processes; smaller than the margins under test. */
 const slackMs = 150;

@@ -29,7 +29,10 @@ export const acknowledged: Checker = {
   },
 };
 
-/** Checks that a task is in the state that its last acknowledged operation gave it, unless another operation overlapped with that one. */
+/**
+ * Checks that a task is in the state that its last operation gave it. Skipped if that operation was not acknowledged, or overlapped with
+ * another one.
+ */
 function lastWord({ operations, dump }: History): ReturnType<Checker["check"]> {
   for (const { name, paused_ms, deleted_ms } of dump.task) {
     const own = operations.filter(({ task, kind }) => task === name && /save|task$/.test(kind));

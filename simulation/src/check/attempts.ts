@@ -2,8 +2,8 @@ import type { Checker } from "../history.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
 /**
- * Checks that no attempt of a run started under two fences, and that no run is tried more often after failures than at least one
- * definition of its task allows.
+ * Checks that one attempt of a run never starts under two fences (claim numbers), and that a run with failed attempts is retried less often
+ * than the largest number of attempts in its task's definitions.
  */
 export const attempts: Checker = {
   invariant: "1: attempts are numbered, and as many as the policy has",

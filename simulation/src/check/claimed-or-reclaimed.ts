@@ -1,11 +1,11 @@
 import type { Checker } from "../history.ts";
 
-/** A verdict must reach the store within this time, in ms, unless its process ends or the store is unreachable. */
+/** Within this time in ms, a late verdict must be recorded, unless its process ends. */
 const toldWithinMs = 100_000;
 
 /**
- * Checks that no claim ends both by a verdict and by being reclaimed, that a claim is reclaimed only after its session has ended, and
- * that the late verdict of a reclaimed claim is recorded.
+ * Checks that no claim ends both by a verdict and by being reclaimed, that a claim is reclaimed only after its session has ended, and that
+ * the late verdict of a reclaimed claim is recorded if its handler returned and its process lived on.
  */
 export const claimedOrReclaimed: Checker = {
   invariant: "12: claimed or reclaimed, never both",

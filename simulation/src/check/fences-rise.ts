@@ -2,7 +2,8 @@ import { type Checker, wentBack } from "../history.ts";
 
 /**
  * Checks, in the server's order, that a later claim of the same run has a higher fence, and a later term a higher number; that the last
- * fences of two runs differ; and, without a coordination service, that no term begins while the former leader's session lives.
+ * fences of two runs differ; and, without a coordination service, that no term begins while the former leader's session lives and has not
+ * resigned.
  */
 export const fencesRise: Checker = {
   invariant: "7: fences and terms rise",

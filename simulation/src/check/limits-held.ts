@@ -51,7 +51,7 @@ function endOf({ endMs, node, startMs }: Execution, { happenings, endMs: overMs 
   return killed?.atMs ?? overMs;
 }
 
-/** Returns, by fence, the earliest time at which the claim may have ended in the store, which is uncertain by the clocks' largest error. */
+/** Returns, by fence, the earliest time at which the claim may have ended in the store, given the largest error of the clocks. */
 function claimEnds({ dump, epochMs, clockErrorMs }: History): Map<number, number> {
   const ends = new Map<number, number>();
   for (const { fence, ended_ms } of [...dump.attempt, ...dump.run_history])

@@ -1,7 +1,10 @@
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
-/** Checks that runs of a lost worker end as their task defines, and that started runs first have their grace period. */
+/**
+ * Checks that a started run of a lost worker is taken back only after its grace period, and that it does not start again if none of its
+ * task's definitions allows that (`onWorkerLost: "retry"`).
+ */
 export const lostWorkers: Checker = {
   invariant: "12, 1: a lost worker's runs are taken back when and as their task says",
   check(history) {

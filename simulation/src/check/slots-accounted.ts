@@ -14,12 +14,15 @@ export interface Span {
   readonly next: string;
 }
 
-/** Checks that the ledger has exactly the task's slots for the periods in which the task was certainly enabled under one definition. */
+/**
+ * Checks the periods in which a task was certainly enabled under one definition: each of its slots is in the ledger (the table of accepted
+ * slots) or in a recorded range, and the ledger has no other slot. Surplus slots of fixed delays are not checked.
+ */
 export const slotsAccounted: Checker = {
   invariant: "2, 5: every slot accounted for, none invented",
   check(history) {
     const { dump, endStoreMs, clockErrorMs } = history;
-    // The times are taken from the history, because ended runs stay there even if the task's settings change later.
+    // When each run ended, by its id.
     const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
     for (const row of dump.task) {
       const [task, id] = [row.name as string, row.id as number];
@@ -85,7 +88,6 @@ export function spansOf(task: string, { operations, endStoreMs }: History): Span
     if (change.outcome === "unknown" || overlaps) {
       if (change.kind === "save" || change.kind === "remove task" || overlaps) definition = undefined;
       if (change.kind !== "save" || definition === null || overlaps) paused = undefined;
-      // If the task was removed, this save may have restored it; a restored task is not paused.
       continue;
     }
     if (change.kind === "save") {

@@ -29,16 +29,21 @@ export type Act =
   | { kind: "pause"; node: string; forMs: number }
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
-   * A crash, pause or cut that hits a node in the middle of an action. It hits the next node that does what `at` names: it executes
-   * a run of some length (`run`), has claimed a run that is not due yet (`claim`), holds a lock (`hold`), carries out a step of an
-   * operation (`step`), has a lock while the reply to its heartbeat is under way (`beat`), or looks at an unchanged grace lock
-   * (`look`), where the reply arrives when the holder's timeout is over by the node's clock. With `edited`, the run's task loses
-   * its grace period meanwhile. With an `aim`, the strike waits for a run that can show the bug (strikes.ts):
-   * - `taken back`: the node reaches the store again after its session was ended, while the worker still grants the run its grace
-   * period;
-   * - `shown again`: the node is suspended until its session was ended; then the coordination service reports the node as alive
-   * again, and the store cannot answer;
-   * - `word ends`: the coordination service cannot answer a node that does not lead, for longer than its last answer is valid.
+   * A crash, pause or cut that hits a node in the middle of an action. `at` is the action; the strike hits the next node that carries it
+   * out:
+   * - `run`: executes a run of some length
+   * - `claim`: has claimed a run that is not due yet
+   * - `hold`: holds a lock
+   * - `step`: carries out a step of an operation
+   * - `beat`: has a lock, and the reply to its heartbeat is under way
+   * - `look`: reads an unchanged grace lock; the reply arrives when the holder's timeout is over by the node's clock
+   *
+   * With `edited`, the run's task loses its grace period meanwhile. With an `aim`, the strike waits for a run that can show the bug
+   * (strikes.ts):
+   * - `taken back`: the node reaches the store again after its session was ended, while the worker still grants the run its grace period
+   * - `shown again`: the node is suspended until its session was ended; then the coordination service reports the node as alive again, and
+   * the store cannot answer
+   * - `word ends`: the coordination service cannot answer a node that does not lead, for longer than its last answer is valid
    */
   | {
       kind: "strike";
@@ -80,10 +85,10 @@ export interface TimedAct {
 
 /**
  * The main subject of a seed. `mixed`: something of everything. `doubt`: processes are away for about as long as a session lasts, in the
- * middle of runs and of claims. `stops`: pauses, edits and cancellations shortly before runs are due. `outage`: all processes are suspended
- * for longer than slots are planned ahead. `night`: cron schedules near a transition of daylight saving time. `crowd`: many runs at once
- * for tasks with low limits. `locks`: no tasks, but processes that compete for locks. `behind`: a standby that lacks the last seconds
- * replaces the store, without edits, pauses or cancellations, because processes do not remember those.
+ * middle of runs and of claims. `stops`: pauses, edits and cancellations shortly before runs are due. `outage`: the store is down, or all
+ * processes are suspended. `night`: cron schedules near a transition of daylight saving time. `crowd`: many runs at once for tasks with low
+ * limits. `locks`: no tasks, but processes that compete for locks. `behind`: a standby that lacks the last seconds replaces the store,
+ * without edits, pauses or cancellations, because processes do not remember those.
  */
 export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd", "locks", "behind"] as const;
 export type Sort = (typeof sorts)[number];

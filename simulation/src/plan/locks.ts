@@ -77,9 +77,9 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
 const [beatShare, lookShare] = [0.5, 0.5];
 
 /**
- * Returns strikes that suspend a holder after the store has counted its heartbeat and before the holder receives the reply, for
- * nearly the session timeout. The holder resumes with a reply of that age, shortly before other processes take it for dead. The
- * strikes use their own random generator.
+ * Returns strikes that suspend a holder after the store has counted its heartbeat and before the holder receives the reply. The holder
+ * resumes shortly before other processes take it for dead, and then receives a reply that is nearly a session timeout old. The strikes use
+ * their own random generator.
  */
 export function beatFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "beat", beatShare);

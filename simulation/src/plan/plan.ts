@@ -62,8 +62,8 @@ export const recoveryMs = 60_000;
 const watchedMs = 60_000;
 
 /**
- * The share of small seeds, which have one or two schedulers, one task and a few faults. They take half the time of a full seed and find
- * most bugs, because a bug between two processes shows in few steps.
+ * The share of small seeds, which have one or two processes, one defined task and few faults. They are faster than full seeds. Many bugs
+ * show in them, because a bug between two processes needs few steps.
  */
 const smallShare = 0.9;
 export const isSmall = (seed: number): boolean => new Dice(seed ^ 0x5a11).chance(smallShare);
@@ -152,9 +152,7 @@ function firstAndEnqueues(asked: readonly TimedAct[]): TimedAct[] {
   });
 }
 
-/**
- * Chooses the number of processes. Mostly there are two schedulers, which show nearly all bugs that three would at two thirds of the cost.
- */
+/** Chooses the number of processes: mostly two schedulers, because a third one makes a seed slower. */
 function processes(dice: Dice): { schedulers: number; workers: number } {
   const schedulers = dice.chance(0.1) ? 3 : 2;
   return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };

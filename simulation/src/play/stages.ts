@@ -44,7 +44,7 @@ export class Stages {
   }
 }
 
-/** Returns a URL with the server's Unix socket if this machine has it, because half of a seed's time is spent on round trips. */
+/** Returns a URL with the server's Unix socket if this machine has it, because a seed spends much of its time on round trips. */
 async function nearest(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -34,8 +34,8 @@ const stepMs = 60;
 /** The least length in ms of a run whose task is edited, so that the run lasts far longer than the strike. */
 const editedRunMs = 15_000;
 /**
- * The shortest grace period in ms for a strike with an aim. It must be long enough for the reaper to take the claim back and for the
- * process to return before the worker stops the handler by itself.
+ * The shortest grace period in ms for a strike with an aim. It must be long enough that the claim is taken back and the process returns
+ * before the worker stops the handler by itself.
  */
 const leastGraceMs = 3_000;
 /** Time in ms after a run's start by which the worker has reported the start, so that the store grants the grace period. */
@@ -46,7 +46,7 @@ const seenMs = 4_000;
  * How long a process that the service reports as alive again is cut off from the store, in ms: longer than a grace period plus `seenMs`.
  */
 const shownAgainCutMs = 12_000;
-/** A session is ended within this many session timeouts after its last heartbeat, because other processes check it every half timeout. */
+/** A session is ended within this many session timeouts after its last heartbeat. */
 const endedWithin = 1.6;
 
 /** Keeps the strikes of a seed until the right moment, and then carries them out. The cluster reports the moments through the methods. */

@@ -100,7 +100,7 @@ export function account(history: History): Account {
   };
 }
 
-/** Checks that every enqueued run that was due 30 s before the end has ended, and that a handler returned for each success. */
+/** Checks that every enqueued run that was due more than 30 s before the end has ended, and that a handler returned for each success. */
 function endedOnce({ operations, dump, executions, endStoreMs }: History): Violation | undefined {
   const ended = new Map(dump.run_history.map((row) => [row.id as number, row]));
   const returned = new Set(executions.filter(({ how }) => how === "returned").map(({ fence }) => fence));

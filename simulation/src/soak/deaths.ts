@@ -12,7 +12,7 @@ export interface Death {
   readonly why: string;
 }
 
-/** How long (ms) after a fault a death may still follow from it, beside two session timeouts: the observer may have been disturbed too. */
+/** A death counts as a consequence of a fault until two session timeouts and this many ms after the fault's end. */
 const afterMs = 2_000;
 
 /** Reads the deaths. Sessions of processes that left in order are not among them. */
@@ -31,8 +31,9 @@ export async function deathsOf(url: string, schema: string): Promise<Death[]> {
 }
 
 /**
- * Returns a violation for each death without a cause: the process was killed, stood still, or was without the store, and not long ago. For
- * a worker over HTTP, it is also a cause that a server stood still: without claims, its poll waits there longer than its session lasts.
+ * Returns a violation for each death without a cause. A cause is that the process was killed, stood still or was without the store shortly
+ * before. For a worker over HTTP, another process that stood still is a cause too: without claims, the worker's poll waits at a server for
+ * longer than its session lasts.
  */
 export function withoutCause(
   deaths: readonly Death[],

@@ -1,6 +1,6 @@
 /**
  * The starts that handlers record when slots are counted in millions: 16 bytes each, in a file of each process. A handler returns only when
- * its record is written, so a process that is killed has recorded every start whose run it could have ended.
+ * its record is written. So even if the process is killed, a record exists of each start whose run may have ended.
  */
 import { closeSync, openSync, readdirSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export class StartWriter {
   note(task: number, slotMs: number, atMs: number): Promise<void> {
     const record = Buffer.allocUnsafe(recordBytes);
     record.writeUInt32LE(task, 0);
-    // Eight bytes hold a whole number of milliseconds; the four that remain hold the lateness, which may be negative.
+    // Bytes 4 to 11: the slot's time in whole ms. Bytes 12 to 15: the lateness in ms, which may be negative.
     record.writeDoubleLE(slotMs, 4);
     record.writeInt32LE(Math.min(2 ** 31 - 1, atMs - slotMs), 12);
     this.#parts.push(record);

@@ -1,6 +1,6 @@
 /**
- * The load of a soak test that counts slots in millions: thousands of tasks on a grid of times, each slot of which is accounted for, from
- * the handlers' own records, the ledger and the history. Its memory grows by three bytes for each slot.
+ * The load of a soak test that counts slots in millions: thousands of tasks with evenly spread slots. Each slot is accounted for, from the
+ * handlers' own records, the ledger (the table of accepted slots) and the history. The memory grows with the number of slots.
  */
 import pg from "pg";
 import { every } from "../../../scheduler/src/schedule/schedule.ts";
@@ -9,7 +9,7 @@ import type { Violation } from "../history.ts";
 import { type Account, numbers } from "./account.ts";
 import type { Grid } from "./order.ts";
 
-/** Each task is due once in this time (ms). It is longer than most faults, so that a fault delays few slots of one task. */
+/** Each task is due once in this time (ms). */
 export const periodMs = 4_000;
 /** A start counts as early if it is recorded more than this (ms) before its slot; Node's wall clock has whole milliseconds. */
 const earlyMs = 1;
@@ -33,7 +33,7 @@ export function gridOf(slots: number, rate: number): Grid {
   return { tasks, rounds: Math.ceil(slots / tasks) };
 }
 
-/** Returns the tasks of the grid. A third has each misfire policy. */
+/** Returns the tasks of the grid. Each of the three misfire policies applies to a third of them. */
 export function definitionsOf(grid: Grid): TaskDefinition[] {
   const misfires = ["all", "fire_once", "skip"] as const;
   return Array.from({ length: grid.tasks }, (_, task) =>
@@ -91,7 +91,7 @@ export class ManySlots {
         `${nameOf(task)} ${iso(slotMs)} started ${slotMs - atMs} ms early`,
       );
     }
-    // Only a slot's first start says how late it was; a later one repeats an attempt that was lost.
+    // Only a slot's first start counts for the lateness; a later one repeats an attempt that was lost.
     if ((this.#starts[place] as number) > 1) return;
     const late = Math.max(0, Math.round(atMs - slotMs));
     this.#latest = Math.max(this.#latest, late);
@@ -199,7 +199,7 @@ export class ManySlots {
     return `${nameOf(task)} ${iso(this.firstMs + round * periodMs + phaseOf(task, this.grid))}`;
   }
 
-  /** Keeps the first examples; the sums have all. */
+  /** Records a violation; only the first `examplesMost` are kept. */
   #broken(invariant: string, what: string): void {
     if (this.#violations.length < examplesMost) this.#violations.push({ invariant, what });
   }

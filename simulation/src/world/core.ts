@@ -5,10 +5,8 @@ import { availableParallelism } from "node:os";
 const cores = availableParallelism();
 
 /**
- * Pins a process with all its threads to one core by `taskset`; has no effect if `taskset` is missing. A player and the
- * PostgreSQL processes of its connections take turns, so on two cores each turn would have to wake the other core, which takes
- * longer than most statements.
- * @param player any number: cores are assigned round-robin
+ * Pins a process with all its threads to one core by `taskset`; has no effect if `taskset` is missing. A player and the PostgreSQL
+ * processes of its connections take turns; on two cores, each turn would have to wake the other core.
  */
 export function keepOnCore(player: number, pid: number): void {
   spawnSync("taskset", ["-apc", String(player % cores), String(pid)], { stdio: "ignore" });

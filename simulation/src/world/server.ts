@@ -334,7 +334,7 @@ export class Server {
 
   /**
    * True if the statement's end may have released a lock that another statement waits for. A transaction releases its locks when it ends,
-   * or at its first error, so other statements need no check; checking after each of them would take ten times as long as they take.
+   * or at its first error, so other statements need no check.
    */
   #letsGo({ wire }: Physical, { held }: Backend, error: Error | undefined): boolean {
     if (held && !error) return false;

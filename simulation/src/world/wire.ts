@@ -36,10 +36,9 @@ const nothing = Buffer.alloc(0);
 const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate|discard)\b/i;
 
 /**
- * One connection of the simulated server, optimised for speed: half of a seed's time went into pg's client and repeated planning. pg
- * connects and signs in; then this class reads and writes the protocol's bytes. Each text is prepared and described once; a statement
- * is one write and one read. Where possible the process blocks until the answer (`askNow`), because the event loop would cost more
- * than the round trip, and simulated time stands still meanwhile.
+ * One connection of the simulated server, faster than pg's client. pg connects and signs in; then this class reads and writes the
+ * protocol's bytes. Each text is prepared and described once; a statement is one write and one read. Where possible the process blocks
+ * until the answer (`askNow`), which avoids a turn of the event loop; simulated time stands still meanwhile.
  */
 export class Wire {
   readonly pid: number;

@@ -1,6 +1,6 @@
 import { byLock, type Grant, type LockChecker, type LockHistory, type LockViolation } from "../../lock-history.ts";
 
-/** The highest possible rate of a process's monotonic clock, relative to the real time. */
+/** An upper bound of the rate of a process's monotonic clock, relative to the real time. */
 const fastestClock = 1 + 5e-4;
 
 /**

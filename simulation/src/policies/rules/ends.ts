@@ -98,8 +98,8 @@ export const pausesBetweenTries: Rule = {
     for (const run of seen.runs) {
       const tries = triesOf(seen, run.runId);
       for (const [i, one] of tries.entries()) {
-        // An attempt uses the retry policy in force when it was claimed: after the end of the attempt before it, maybe long before its
-        // own start.
+        // The attempt before this one followed the retry policy that was in force when it was claimed. That was not before the end of the
+        // attempt before it.
         const sinceMs = tries[i - 2]?.end?.atMs ?? run.createdMs;
         const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one, sinceMs);
         if (what) return `run ${run.runId} of task ${run.of}: ${what}`;
