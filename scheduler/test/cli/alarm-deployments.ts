@@ -35,8 +35,8 @@ const withAlarms = () => ["--alarms", "late-alarms.yaml"];
 export const alarmsFile = (hook: string) =>
   file("late-alarms.yaml", `channels:\n  ops: { webhook: "${hook}" }\nlate: 2s\nsummary: 1s\n`);
 /**
- * Functions by the name of a deployment, each of which starts a cluster in which one process sends alarms. It resolves with the
- * function that stops the cluster, which does nothing if the cluster consists of child processes.
+ * Starts a cluster in which one process sends alarms; by the name of the deployment. Resolves with a function that stops the cluster; it
+ * does nothing if the cluster consists of child processes.
  */
 export const deployments: Record<string, (beside: Carillon, hook: string) => Promise<() => Promise<void>>> = {
   async library(_, hook) {

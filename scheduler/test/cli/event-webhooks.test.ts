@@ -52,7 +52,7 @@ it("every slot and every change reaches the receiver, although the posting proce
     await until("an event was posted", () => receiver.posted.length > before + 1, guardMs);
     const epochs = async () => rows("select epoch from $s.event_consumer");
     expect(await epochs()).toHaveLength(2);
-    // Either process may serve a webhook, so first one and then, with a third to continue, the other is killed.
+    // Either process may serve the webhook, so both are killed: the second one after a third process has started.
     await servers[0]?.end("SIGKILL");
     await edit();
     servers.push(start(["server", ...options]));
@@ -72,7 +72,7 @@ it("every slot and every change reaches the receiver, although the posting proce
     expect([...versions()].sort()).toEqual(Array.from({ length: version }, (_, at) => at + 1));
     expect(new Set(eventsAt("slots").map(({ subject }) => subject))).toEqual(new Set(["each"]));
     expect(new Set(eventsAt("changes").map(({ subject }) => subject))).toEqual(new Set(["team/edited"]));
-    // The event that was not answered came again with the same id.
+    // The event whose delivery got no answer was delivered again with the same id.
     const ids = [...eventsAt("slots"), ...eventsAt("changes")].map(({ id }) => id);
     expect(new Set(ids).size).toBeLessThan(ids.length);
   } finally {

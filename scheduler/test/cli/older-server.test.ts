@@ -17,7 +17,7 @@ const stage = new ApiStage();
 const newer = ["alarms", "hooks", "itemSteps", "leftItems", "unreadItems", "appliedItems"];
 const without = (value: object) => Object.fromEntries(Object.entries(value).filter(([key]) => !newer.includes(key)));
 
-/** Stands before the server, and plans and applies bundles as a version does that knows no alarm rules and hooks in them. */
+/** A proxy before the server that plans and applies bundles like an older version, which knows no alarm rules and hooks in bundles. */
 const older = createServer(async (request, response) => {
   const body = await text(request);
   const isBundle = request.url?.startsWith("/v1/bundles/") === true;

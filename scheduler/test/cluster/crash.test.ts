@@ -1,6 +1,6 @@
 /**
- * Takes some 90 s: for each way of coordination, several rounds of some seconds each, and one round with default settings, in
- * which the detection of the dead worker and its grace period take 10 s. `npm run prove -- timing` measures how late runs start.
+ * Takes some 90 s: for each way of coordination, several rounds of some seconds each, and one round with default settings, in which the
+ * detection of the dead worker and its grace period take some 10 s. `npm run prove -- timing` measures how late runs start.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";

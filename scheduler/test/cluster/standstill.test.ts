@@ -1,8 +1,7 @@
 /**
- * Tests processes whose event loop is blocked. In some tests it is blocked for 13 s with a session timeout of 6 s; these tests
- * run concurrently, because their processes mostly wait. In the others it is blocked until the `standstill` bound of 5 s has
- * ended the session; these run alone. A bound of one second was too short, because a busy machine can block a process for as
- * long.
+ * Tests processes whose event loop is blocked. In some tests it is blocked for 13 s with a session timeout of 6 s; these tests run
+ * concurrently, because their processes mostly wait. In the others it is blocked until the `standstill` bound of 5 s has ended the session;
+ * these run alone. A shorter bound could also be exceeded when a busy machine delays a process.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -3,7 +3,7 @@ import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** Many ends in one call are answered in one row, in which only the runs stand whose end another run waits for. */
+/** If many runs end in one call, the reply is one row that contains only the runs whose end another run waits for. */
 describe.each(everyPostgres())("runs that end in one call on $title", (server) => {
   let stage: Stage;
   let session: number;

@@ -65,13 +65,13 @@ describe("named consumers of events", () => {
     receiver.posted.length = 0;
     const again = await api.redeliverEvents({ consumer: "webhook/billing", since: began, reason: "lost them" });
     expect(again).toMatchObject({ place: began, failing: null });
-    // The process that serves the consumer sees with its next event that the position has changed.
+    // The process that serves the consumer notices at its next event that the position has changed.
     const third = await ended();
     await until("all came again", () => [first, second, third].every((run) => runsPosted().includes(run)), 60_000);
     const [entry] = (await stage.client().listAudit({ about: "cluster", named: "webhook/billing" })).items;
     expect(entry).toMatchObject({ act: "redeliver", why: "lost them", after: { placeMs: Date.parse(began) } });
 
-    // A receiver that refuses one event for ever is led past it.
+    // Delivery can be moved past an event that the receiver refuses for ever.
     receiver.status = 500;
     const refused = await ended();
     await until("it is refused", async () => (await only())[0]?.failing?.run === refused, 60_000);
@@ -130,7 +130,7 @@ describe.each(everyPostgres())("a consumer of events in the store, $title", (ser
   };
   const types = ["run.succeeded"] as const;
 
-  /** Makes an event for a new consumer and serves it, until the handler ends that. */
+  /** Creates an event for a new consumer, and serves the consumer until the handler aborts `ending`. */
   async function serve(name: string, handler: (ending: AbortController) => Promise<void>): Promise<void> {
     const { events } = stage.store;
     const task = await stage.task(name);
@@ -174,7 +174,7 @@ describe.each(everyPostgres())("a consumer of events in the store, $title", (ser
       ending.abort();
       throw new Error("not now");
     });
-    // Another process got as far as a failure, and a third begins.
+    // Simulates another process that recorded a failure before this one serves the consumer.
     const { events } = stage.store;
     const { epoch } = (await events.serve("begun")) as { epoch: number };
     const failing = { type: types[0], runId: 1, task: "begun", attempt: 3, error: "no", atMs: 1, againMs: 2 };

@@ -121,7 +121,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     };
     await succeed();
     await stage.enqueue(task);
-    // What the task gives to later runs does not count for a run that has none.
+    // Run labels that the task gets now do not apply to the run that was enqueued before.
     await stage.task("labelled", { ...options, runLabels: { owner: "ann" } });
     await succeed();
     const events = (await read(place)).events.filter((event) => event.task === "labelled");

@@ -92,14 +92,14 @@ describe.each(everyPostgres())("failed runs by reason, on $title", (server) => {
       [busy.taskId],
     );
     expect(await tasks(1_000), "failures from before the time do not count").toEqual([300, 1, 1, at]);
-    // Each of them has failed since, so that fewer are read of each task at first.
+    // Each of the tasks has failed since then, so at first fewer failures of each task are read.
     await stage.rows(
       `insert into $s.run_history select (jsonb_populate_record(h, jsonb_build_object('id', 1e6 + t.id, 'task_id', t.id))).*
        from $s.run_history h, $s.task t where h.task_id = $1 and t.name ~ '^many/[0-9]'`,
       [calm.taskId],
     );
     expect(await tasks(2_000), "the busy task is read again").toEqual([300, 1, 1, at]);
-    // A task with just as many failures as are returned hides nothing; one with more does, by the limit of the answer.
+    // A task with exactly as many failures as the limit hides none; the task with more failures than the limit hides some.
     expect((await tasks(300))[0]).toBe(300);
     expect(await tasks(250)).toEqual([250, 0, 0, at + 3]);
   });

@@ -22,11 +22,11 @@ import {
 } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
-/** Fewer enqueues than numbers that are drawn at once: a draw waits for the disk, and would put all enqueues before it there too. */
+/** Fewer enqueues than the numbers in one block. Drawing a new block waits for the disk, which would also write all earlier enqueues. */
 const few = 20;
 const relaxed = { durability: "relaxed" } as const;
 
-/** The server writes its log only when a commit waits for it, so that a crash loses what is relaxed. */
+/** The server writes its log to disk only when a commit waits for it, so a crash loses relaxed enqueues. */
 describe("relaxed enqueues and a crash of the server", () => {
   let server: RestorableStore;
   let stage: Stage;
@@ -50,7 +50,7 @@ describe("relaxed enqueues and a crash of the server", () => {
     await stage.close();
   });
 
-  /** Opens the store as a process does that dies while the server is down, so that what it remembers is lost. */
+  /** Opens the store for a process that the test lets die while the server is down, so that the enqueues that it remembers are lost. */
   const mortal = async (): Promise<Store> => {
     const death = new AbortController();
     mortals.push(death);

@@ -265,10 +265,10 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
   });
 
   /**
-   * Plays random histories of five releases, two of which have equal definitions and two of which have numbers. Checks after each
-   * event that a release which brings a definition again has not replaced the present one while a process with the present one was
-   * alive, unless its number is higher. Once only processes of one release have been alive for the grace time, the definition must
-   * be that of this release.
+   * Plays random histories of five releases, two of which have equal definitions and two of which have numbers. Checks after each event
+   * that a release which brings a stored definition again has not replaced the definition in force while a process with that definition was
+   * alive, unless its number is higher. Once only processes of one release have been alive for the grace time, the definition must be that
+   * of this release.
    */
   it("random roll-outs: a known release never replaces one with live processes, and the live one wins in the end", async () => {
     for (let round = 0; round < rounds(6, 200); round++) await playOne(seeded(seed + round), `round ${round}`);

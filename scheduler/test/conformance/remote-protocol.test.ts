@@ -25,7 +25,7 @@ const lateResults = (runId: number) =>
     "select fence, session_id, outcome from $s.late_result where run_id = $1",
     [runId],
   );
-/** Ends a session and takes its claims back as the reaper does; its runs that were due at `endedMs` count as started. */
+/** Ends a session and takes its claims back, as for a dead worker; its runs that were due at `endedMs` count as started. */
 async function lose(session: number, endedMs: number): Promise<void> {
   await stage.store.sessions.end(session, null, endedMs, "test");
   await stage.store.claims.reclaim(session, 1e12, Date.now(), 100);

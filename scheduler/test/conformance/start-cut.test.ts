@@ -68,8 +68,8 @@ async function startsDespite(n: number, schema: string, options: CarillonOptions
 
 const lanes = 4;
 /**
- * A start takes half a second, so only every fourth reply is lost in turn. The first one is chosen at random from the first four; the error
- * message names the lost reply.
+ * Only every fourth reply is lost in turn, because each lost reply takes a whole start. The first one is chosen at random from the first
+ * four; the error message names the lost reply.
  */
 const oneOf = 4;
 const step = oneOf * lanes;

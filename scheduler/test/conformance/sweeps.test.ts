@@ -18,11 +18,11 @@ const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
 interface Appeared {
-  /** How far after the stage's time the sweep finds it, in ms. */
+  /** How far after the stage's time the sweep finds the row, in ms. */
   inMs?: number;
-  /** True if the report does not wait until then. */
+  /** True if the heartbeat already reports the sweep at the stage's time. Default: true if `inMs` is 0. */
   isAhead?: boolean;
-  /** SQL that selects it as long as it has not been swept. */
+  /** SQL that selects the row as long as it has not been swept. */
   sql: string;
 }
 
@@ -58,7 +58,7 @@ describe.each(everyPostgres())("the leader's heartbeat reports the sweeps that a
     return made;
   }
 
-  /** Each brings about something for one sweep. */
+  /** By sweep: a function that creates a row for this sweep. */
   const appear: Record<Exclude<Sweep, "historySizes">, () => Promise<Appeared>> = {
     async changedTasks() {
       const task = await stage.task(name());
@@ -66,7 +66,7 @@ describe.each(everyPostgres())("the leader's heartbeat reports the sweeps that a
       expect(await reported(), "a new task has no misplaced runs").not.toContain("changedTasks");
       await stage.store.tasks.pause(task.definition.name, change(stage.nowMs));
       await stage.store.tasks.resume(task.definition.name, change(stage.nowMs));
-      // As if a transaction that had read the task while it was paused had inserted the run afterwards.
+      // Simulates a transaction that read the task while it was paused and inserted the run afterwards.
       await stage.rows(`update $s.run set state = ${runState.paused} where id = $1`, [runId]);
       return { sql: `select from $s.run where id = ${runId} and state = ${runState.paused}` };
     },

@@ -28,6 +28,6 @@ export const addressTable: Record<AddressState, Partial<Record<AddressEvent, Add
     "is late": "unaddressed",
     "its task is edited": "unaddressed",
   },
-  // If the worker's session ends, the reaper takes the claim back: see docs/reference/states.md.
+  // If the worker's session ends, its claim is taken back: see docs/reference/states.md.
   claimed: { "is released": "unaddressed", retries: "unaddressed" },
 };

@@ -89,7 +89,7 @@ export class KillRounds {
       alive.push(next);
     }
     // After the last kill the survivors live on, so they take back the claims within the time that the settings promise. In earlier rounds
-    // no process lived long enough to detect the death of another.
+    // a survivor may be killed before it has detected the death of another process.
     this.lastVictim = [...this.killedAt.keys()].at(-1) as string;
     const killed = this.killedAt.get(this.lastVictim) as number;
     const survived = () => readSeen(this.#log).some(({ kind, slot }) => kind === "start" && slot > killed + 1_000);

@@ -12,11 +12,11 @@ import { until } from "./store-stage.ts";
 /** Longer than a test, so that no new leader is elected during the test. */
 const sessionTimeout = "60s";
 /**
- * How far ahead slots are planned, in ms. Usual horizons are longer than the session timeout; this one is short, so that slots that the
- * dead leader did not plan come due during the test.
+ * How far ahead slots are planned, in ms. The option `horizon` has to be at least twice the session timeout; this horizon is shorter, so
+ * that slots that the dead leader did not plan come due during the test.
  */
 const horizonMs = 4_000;
-/** Heartbeat interval in ms, in the same ratio to the horizon as by default. */
+/** Heartbeat interval in ms: about the same part of the horizon as by default. */
 const beatMs = 1_000;
 export const tasks = 40;
 /** Names of the tasks that get slots only after the kill. Every second one of these tasks has a fixed delay between its runs. */

@@ -81,8 +81,8 @@ export class Pgbouncer {
   }
 
   /**
-   * Calls `work`, and again up to three times if it fails and PgBouncer crashed meanwhile. Tests that cancel statements need this,
-   * because PgBouncer 1.18, which Debian 12 has, may crash on a cancel request (its issues 801 and 822, fixed in 1.19).
+   * Calls `work`, and again up to three times if it fails and PgBouncer crashed meanwhile. Tests that cancel statements need this, because
+   * PgBouncer 1.18, which Debian 12 has, may crash on a cancel request (its issues 801 and 822).
    */
   async besideCrashes(work: () => Promise<void>): Promise<void> {
     for (let left = 3; ; left--) {

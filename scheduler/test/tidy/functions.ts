@@ -55,7 +55,10 @@ export const smallFunctions: Rule = (files) =>
     .filter((file) => isCode(file) && measured.test(file.path) && !isTest(file) && !exempt.test(file.path))
     .flatMap(wrongIn);
 
-/** Rule: no object literal is spread, because that only makes the formatter put several properties on one line. */
+/**
+ * Rule: no object literal is spread, because its properties can be listed directly; the spread would only make the formatter put several of
+ * them on one line.
+ */
 export const noSpreadLiterals: Rule = (files) =>
   files
     .filter(isCode)

@@ -6,7 +6,10 @@ import { StallMeter } from "../support/stall-meter.ts";
 import { hold } from "../support/timing.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", import.meta.url));
-/** Time in ms until the claims of a dead worker are taken back: detection and grace with default settings. */
+/**
+ * The time in ms in which the claims of a dead worker are taken back with default settings: about the sum of the session timeout, a
+ * heartbeat interval and the grace.
+ */
 const takenBackMs = 10_000;
 
 it("the demo has little delay though one of its two processes is killed", async () => {

@@ -14,7 +14,10 @@ const ways = [
 const rounds = 8;
 /** Slots at most this many ms before and after a kill are compared. */
 const nearMs = 1_000;
-/** Time in ms until the claims of a dead worker are taken back: detection and grace with default settings. */
+/**
+ * The time in ms in which the claims of a dead worker are taken back with default settings: about the sum of the session timeout, a
+ * heartbeat interval and the grace.
+ */
 const takenBackMs = 10_000;
 
 describe.each(ways)(
@@ -37,7 +40,7 @@ describe.each(ways)(
         return unclaimed.filter(isNear).map((seen) => lateMs(seen, stalls));
       };
       const [before, after] = [near(-nearMs, 0), near(0, nearMs)];
-      // On two cores, starting and dying processes delay the measured processes, so the bound for a single start is wide.
+      // Starting and dying processes may delay the measured processes, so the bound for a single start is wide.
       holdLateness(`after a kill, ${by}`, after, before);
       const again = [...lost].flatMap(([key, nodes]) => {
         const last = starts.get(key)?.at(-1);

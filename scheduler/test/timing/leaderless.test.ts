@@ -33,7 +33,7 @@ describe.each(ways)(
         const after = counted
           .filter(({ slot }) => slot >= killedAt)
           .map((seen) => lateMs(seen, stalls, Math.max(seen.slot, changedAt.get(seen.task) ?? 0)));
-        // If the leader has not planned a slot, another node plans it 250 ms after its time.
+        // Another node plans the slots that the leader has not planned, so their runs may start up to 250 ms later.
         holdLateness(`without a leader, ${by}`, after, before, 250);
       } finally {
         await cluster.close();
