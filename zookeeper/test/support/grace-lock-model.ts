@@ -45,7 +45,7 @@ export class ModelService {
   readonly timeoutMs: number;
   readonly places: ModelPlace[] = [];
   /**
-   * The takings of the lock: by which owner and life, when, with which fence, the record before, and since when the lock was vacant
+   * Each time the lock was taken: by which owner and life, when, with which fence, the record before, and since when the lock was vacant
    * (undefined: it had never been taken, or was released).
    */
   readonly takes: {
