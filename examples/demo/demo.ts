@@ -24,7 +24,7 @@ const openEndedSeconds = 30;
  * times the time, up to `last`; then it gives up, because the machine is too busy.
  */
 const preparationMs = { first: 3_000, last: 48_000 };
-/** The longest wait in ms for due runs to end. With default settings, the runs of a dead node are claimable again after 10 s. */
+/** The longest wait in ms for due runs to end. With default settings, the runs of a dead node start again after some 10 s. */
 const aftermathMs = 60_000;
 const aftermathInterruptedMs = 20_000;
 const killPatienceMs = 2_000;

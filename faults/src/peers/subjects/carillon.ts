@@ -1,6 +1,6 @@
 /**
- * Carillon with its session timeout shortened from 10 s to 4 s: with the grace of 1 s, the runs of a dead worker run again after
- * about the lock time of the peers. The misfire policy `all` drops no slot for being late, as with the peers.
+ * Carillon with its session timeout shortened from 6 s to 4 s: with the grace of 1 s, the runs of a dead worker run again after about the
+ * lock time of the peers. The misfire policy `all` drops no slot for being late, as with the peers.
  */
 
 import { silentLog } from "../../../../scheduler/src/base/log.ts";
