@@ -49,10 +49,7 @@ export interface Welcome extends Credentials {
   readonly readOnly: boolean;
 }
 
-/**
- * The server closed an open connection without a reason. In the handshake, servers do so if they have no quorum, older data than the client
- * has seen, or too many connections.
- */
+/** The server closed an open connection without a reason, as servers do in the handshake if they lack a quorum, recent data or room. */
 export class Refused extends Error {}
 
 /** One read buffer for all connections: received bytes are processed before the next read overwrites them. */

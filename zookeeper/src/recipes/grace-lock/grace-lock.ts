@@ -30,10 +30,7 @@ const defaultGraceMs = 10_000;
 const retryMs = 250;
 
 export interface GraceLockOptions {
-  /**
-   * The contender's name. It must stay the same after a restart, and no other process may use it. By it a contender recognises a lock that
-   * its own former process held.
-   */
+  /** The contender's name, unique among processes. It must stay the same after a restart, because it identifies the previous owner. */
   readonly owner: string;
   /** The grace period in ms, default 10,000. A contender waits for the longer of its own grace and the vanished holder's. */
   readonly graceMs?: number;
