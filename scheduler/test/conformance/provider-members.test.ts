@@ -30,8 +30,7 @@ import { openStage, recordingLog, type Stage } from "../support/store-stage.ts";
  */
 const timeoutMs = 4_000;
 /**
- * The longest heartbeat interval of a node in ms, at any session timeout. A heartbeat's reply also reports the changes of which signals
- * were lost.
+ * The longest heartbeat interval of a node in ms, at any session timeout. A heartbeat's reply also reports changes whose signals were lost.
  */
 const longestBeatMs = 1_000;
 const soon = { timeout: 60_000, interval: 20 };

@@ -88,9 +88,8 @@ test("a process that attaches while the last one leaves ends up with a running s
   let store = await openEmbedded({ directory });
   await query(store.url, "create table kept (n int)");
   const how: Record<string, number> = {};
-  // One user leaves and another one attaches after a random delay, from before the leaving to after the server's end, so that each
-  // step of one meets each step of the other. How long the steps take depends on the machine, so the delays follow the moment at
-  // which the outcome changes.
+  // One user leaves and another one attaches, each after a random delay, so that the steps of leaving and of attaching overlap in many
+  // ways. The delays are shifted towards the moment at which the outcome changes, because the duration of the steps depends on the machine.
   let [shift, step, before] = [0, 0, ""];
   const sides = ["again", "attached"];
   let rounds = 0;

@@ -7,7 +7,7 @@ import { createServer } from "node:net";
 const lowest = 20_000;
 /**
  * Number of port ranges, and ports per range. The process id determines the range, so that concurrent test processes usually use separate
- * ranges, and no process takes the port of another process's killed server.
+ * ranges, and then none takes the port of another process's killed server.
  */
 const [ranges, portsEach] = [60, 200];
 
