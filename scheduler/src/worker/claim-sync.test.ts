@@ -5,7 +5,7 @@ import type { ClaimedRun } from "../run/claim-store.ts";
 import { ClaimSync, type ClaimSyncHost } from "./claim-sync.ts";
 
 /** Creates a `ClaimSync` over a store whose answers the test gives, in any order. */
-function bookOf() {
+function syncOf() {
   const answers: Record<"adopt" | "heldBy", ((runs: ClaimedRun[]) => void)[]> = { adopt: [], heldBy: [] };
   const later = (kind: keyof typeof answers) => () =>
     new Promise<ClaimedRun[]>((resolve) => void answers[kind].push(resolve));
@@ -21,31 +21,31 @@ function bookOf() {
     again: () => undefined,
     moved: () => void told.moved++,
   };
-  return { book: new ClaimSync(host), told, answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
+  return { sync: new ClaimSync(host), told, answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
 }
 
 it("is moving until the lost session's claims are known, even if the claims are read for a lost reply meanwhile", async () => {
-  const { book, told, answer } = bookOf();
-  const moved = book.read(1, 2);
-  expect(book.moving).toBe(true);
-  const read = book.read(2, 2);
+  const { sync, told, answer } = syncOf();
+  const moved = sync.read(1, 2);
+  expect(sync.moving).toBe(true);
+  const read = sync.read(2, 2);
   answer("heldBy");
   await read;
-  expect(book.moving).toBe(true);
+  expect(sync.moving).toBe(true);
   answer("adopt");
   expect(told.moved).toBe(0);
   await moved;
-  expect(book.moving).toBe(false);
+  expect(sync.moving).toBe(false);
   expect(told.moved).toBe(1);
 });
 
 it("is moving until the last of several lost sessions is handled", async () => {
-  const { book, answer } = bookOf();
-  const [first, second] = [book.read(1, 3), book.read(2, 3)];
+  const { sync, answer } = syncOf();
+  const [first, second] = [sync.read(1, 3), sync.read(2, 3)];
   answer("adopt");
   await first;
-  expect(book.moving).toBe(true);
+  expect(sync.moving).toBe(true);
   answer("adopt");
   await second;
-  expect(book.moving).toBe(false);
+  expect(sync.moving).toBe(false);
 });

@@ -93,7 +93,7 @@ export class ClaimSync {
         return { runs };
       });
     } catch (error) {
-      log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
+      log.debug({ error: messageOf(error) }, "the store's claims could not be read yet");
       this.#inDoubt = true;
       if (moved) clock.after(guardMs, () => void this.#read(lost, this.#host.sessionId(), true));
       else this.#host.again();

@@ -87,7 +87,7 @@ export function spansOf(task: string, { operations, endStoreMs }: History): Span
     fromMs = Math.max(fromMs, change.endedStoreMs);
     if (change.outcome === "unknown" || overlaps) {
       if (change.kind === "save" || change.kind === "remove task" || overlaps) definition = undefined;
-      if (change.kind !== "save" || definition === null || overlaps) paused = undefined;
+      if (change.kind !== "save" || overlaps) paused = undefined;
       continue;
     }
     if (change.kind === "save") {

@@ -9,23 +9,13 @@ import { LeaderSelector } from "../../src/recipes/leader/selector.ts";
 import { nodesInLine } from "../../src/recipes/locks/mutex.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { randomFrom } from "../support/random.ts";
 import { ownPath } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
 const contenders = 5;
 const faults = 40;
 const sessionTimeoutMs = 3_000;
-
-/** Returns a generator of numbers in [0, 1), the same for the same seed (mulberry32). */
-function chances(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface Contender {
   readonly id: string;
@@ -50,7 +40,7 @@ describe("elections under faults", () => {
   for (const recipe of ["latch", "selector"] as const) {
     it(`${recipe}: there are never two leaders`, async () => {
       const seed = Number(process.env.CARILLON_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-      const chance = chances(seed);
+      const chance = randomFrom(seed);
       const some = (limit: number) => Math.floor(chance() * limit);
       const path = ownPath("faults");
       const terms: { readonly id: string; readonly fence: bigint }[] = [];

@@ -10,6 +10,7 @@ import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { randomFrom } from "../support/random.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
@@ -169,14 +170,3 @@ describe("a mutex under faults", () => {
     expect(last.fence).toBeGreaterThan(again.fence);
   });
 });
-
-/** Returns a generator of numbers in [0, 1), the same for the same seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
