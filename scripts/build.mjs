@@ -9,7 +9,7 @@ import { fail, installDependencies, requireNode, root, say, Trouble } from "./re
 /** Compiles and checks the changed files of all packages, and bundles the library. @returns {boolean} whether there were no type errors */
 export function compile() {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  // More checkers for one project would be 50 % faster, but each would check the same types again, which is twice the work.
+  // More checkers for one project would finish sooner, but each would check the same types again.
   const done = spawnSync(process.execPath, [tsc, "--build", "--checkers", "1"], { cwd: root, stdio: ["ignore", 2, 2] });
   if (done.error) throw new Trouble(`the compiler could not be started: ${done.error.message}`);
   bundle();

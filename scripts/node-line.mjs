@@ -9,10 +9,7 @@ export const lines = /** @type {const} */ (["20", "24"]);
 /** The line of the Node.js that runs this process; from 24 on, every version counts as the newer line. */
 export const ownLine = Number(process.versions.node.split(".")[0]) >= 24 ? "24" : "20";
 
-/**
- * Returns the npm package with the Node.js binary for this platform. The name of one package differs from the pattern, because
- * the usual name was taken.
- */
+/** Returns the npm package with the Node.js binary for this platform. The package for macOS on ARM has a name of another form. */
 function packageName() {
   const platform = process.platform === "win32" ? "win" : process.platform;
   return platform === "darwin" && process.arch === "arm64"

@@ -6,7 +6,7 @@ const memory = "/dev/shm";
 const roomBytes = 4e9;
 
 /**
- * Puts temporary files, including those of the PostgreSQL server, into memory if there is room. Half of the server's work for a seed is
+ * Puts temporary files, including those of the PostgreSQL server, into memory if there is room: much of the server's work for a seed is
  * writing files that the next seed deletes.
  */
 function stayInMemory() {

@@ -88,8 +88,8 @@ function statementCount(bin) {
 }
 
 /**
- * Returns PostgreSQL's stored form of a password (RFC 5803) with one iteration. The usual 4,096 iterations take 14 ms of
- * processor time per connection on both sides together, and the gate makes some twenty thousand connections.
+ * Returns PostgreSQL's stored form of a password (RFC 5803) with one iteration. The usual 4,096 iterations take CPU time at each
+ * connection, and the tests open thousands of connections.
  * @param {string} password
  */
 function quickVerifier(password) {

@@ -12,8 +12,7 @@ export const prometheus = {
   variable,
   title: "Prometheus",
   debian: ["prometheus"],
-  // The package is only unpacked, because an installation would also bring a permanent service and a dozen packages for old web
-  // pages.
+  // The package is only unpacked, because an installation would also start a permanent service.
   unpacked,
   advice: "Install it (Debian: apt-get install prometheus; macOS: brew install prometheus).",
   find() {

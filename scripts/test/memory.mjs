@@ -1,4 +1,4 @@
-/** Puts the temporary files of tests into memory, because creating and deleting table files on a disk took a tenth of the gate's time. */
+/** Puts the temporary files of tests into memory, because creating and deleting table files on a disk takes much of the tests' time. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { freemem } from "node:os";

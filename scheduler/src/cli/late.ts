@@ -1,10 +1,10 @@
 import { CarillonError } from "../base/errors.ts";
 import type { ExitCode } from "./exit-codes.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: of whatever a command takes.
+// biome-ignore lint/suspicious/noExplicitAny: each command has other parameters.
 type Work = (...given: any[]) => Promise<ExitCode>;
 
-/** Returns a command's function, whose module is loaded at the first call, so that `--help` and completion load no module. */
+/** Returns a function that loads the command's module at the first call, so that `--help` and completion do not load it. */
 export const late = <Name extends string, Module extends Record<Name, Work>>(
   load: () => Promise<Module>,
   name: Name,

@@ -19,7 +19,7 @@ export async function withNearName(error: unknown, words: readonly string[], opt
   if (!isCarillonError(error) || thing === undefined) return error;
   const word = words.find((one) => error.message.includes(one));
   if (word === undefined || error.message.includes("did you mean")) return error;
-  // Only names in the same namespace and with the same first letter are compared.
+  // Only names that begin with the word's namespace and its first letter are compared.
   const beginning = word.slice(0, word.lastIndexOf("/") + 2);
   try {
     const near = meant(word, await namesOf(thing, beginning, options));

@@ -40,7 +40,7 @@ const endAtOnce = (): void => process.exit(refused ? exitCodes.failed : exitCode
 const goOn = (): void => undefined;
 let onUnread = endAtOnce;
 
-/** Registers the error handlers once per process, even if the process executes several command lines. */
+/** Registers the error handlers once per process, even if the process executes several command lines, as tests do. */
 export function watchReaders(terminal: Terminal): void {
   if (watched) return;
   watched = true;

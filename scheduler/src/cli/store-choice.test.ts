@@ -24,10 +24,7 @@ const named = [
 ] as const;
 type Environment = Partial<Record<(typeof named)[number], string>>;
 
-/**
- * Sets the given environment variables and deletes all other variables that name a store or a service. `vi.stubEnv` is not used, because it
- * cannot delete variables in a process that several test files share.
- */
+/** Sets the given environment variables and deletes all other variables that name a store or a service. */
 function inEnvironment(given: Environment): void {
   for (const name of named) {
     delete process.env[name];

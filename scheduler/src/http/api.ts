@@ -211,7 +211,9 @@ export class Api {
     await Promise.allSettled(this.#streams.keys());
   }
 
-  /** Checks the caller. @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, SECOND_FACTOR_REQUIRED, ACCESS_DENIED, ORIGIN_REFUSED */
+  /**
+   * Checks the caller. @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS, PASSWORD_TEMPORARY, SECOND_FACTOR_REQUIRED, ACCESS_DENIED, ORIGIN_REFUSED
+   */
   async admit(
     request: FastifyRequest,
     shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary" | "withoutFactor" | "tokenInUrl">,
@@ -427,7 +429,7 @@ const isNamed = (touches: RouteShape["touches"]): boolean =>
 /** The reach of an unknown caller: no namespace. */
 const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");
 
-/** Used for a request without an idempotency key: no run ids are reserved. */
+/** Used for a request without an idempotency key: no run ids are reserved, and `#callOf` creates the token. */
 const drawnByNone = { runIds: [], token: "" };
 
 /** Returns the key of an Idempotency-Key header. @throws REQUEST_INVALID */
@@ -439,7 +441,10 @@ function keyOf(header: string | string[]): string {
   });
 }
 
-/** The parameters that identify a repeated request; passwords and short secrets are left out, as the stored hash would reveal them. */
+/**
+ * The parameters that identify a repeated request. Passwords and short secrets are left out, because they could be guessed from the stored
+ * hash.
+ */
 const seenOf = ({ unseen = [] }: RouteShape, given: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(given).filter(([name]) => !unseen.includes(name)));
 

@@ -41,8 +41,8 @@ export interface Call {
 
 export type Handler<Id extends RouteId> = (given: Read<Id>, call: Call) => Promise<Answer<Id>>;
 /**
- * Handles a route that answers with an event stream. Each event has an id, after which a client resumes a broken stream. The promise
- * resolves before the first event, which may be hours away, so that a refusal can be answered as an error.
+ * Handles a route that answers with an event stream. A client resumes a broken stream after the last event `id` that it received. The
+ * promise resolves before the first event, which may be hours away, so that a refusal can be answered as an error.
  */
 export type StreamHandler<Id extends StreamId> = (
   given: Read<Id>,

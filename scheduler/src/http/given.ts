@@ -21,8 +21,8 @@ export function readGiven(
 }
 
 /**
- * Returns the version in the If-Match header, without the hash in the ETag; null if the header names no version. A route without
- * support for If-Match refuses a change whose header names a version, because it would change any version.
+ * Returns the version in the If-Match header, without the hash that an ETag also contains; null means any version. If a route ignores
+ * If-Match, a change with a version in that header is refused, because the version would not be checked.
  * @throws PRECONDITION_NEEDED, REQUEST_INVALID
  */
 export function ifVersionOf(shape: RouteShape, header: string | undefined): number | null {
@@ -84,10 +84,7 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
   });
 }
 
-/**
- * Finds a key `__proto__` that a schema has silently dropped, as schemas of records do. Returns its path; undefined if there is none. Parts
- * that may be any JSON retain the key.
- */
+/** Finds a key `__proto__` that validation has dropped, as zod's schemas of records do. Returns its path; undefined if there is none. */
 function lostIn(given: unknown, read: unknown, path: readonly string[]): readonly string[] | undefined {
   if (given === read || typeof given !== "object" || typeof read !== "object" || !given || !read) return undefined;
   for (const [name, part] of Object.entries(given)) {

@@ -17,7 +17,10 @@ export function strictHeaders(reply: FastifyReply, place: CookiePlace): void {
   reply.headers({ ...headers, ...onlyTls(place) });
 }
 
-/** Restricts the host to TLS, unless it is shared: then its owner decides. */
+/**
+ * Restricts browsers to TLS on this host, if a proxy serves the whole host. With a base path, other applications share the host, so its
+ * owner decides.
+ */
 const onlyTls = ({ behindProxy, basePath }: CookiePlace): Record<string, string> =>
   behindProxy && basePath === "" ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {};
 
@@ -48,8 +51,8 @@ export function checkOrigin(request: FastifyRequest, changes: boolean): void {
 }
 
 /**
- * Checks the `Host` header of a server without a proxy, which listens only at this machine's own addresses. If another site's name resolves
- * to these addresses (DNS rebinding), a browser treats that site's page and this server as one origin; only the `Host` header reveals that.
+ * Checks the `Host` header of a server without a proxy, which is meant for this machine only. If another site's name resolves to this
+ * machine (DNS rebinding), a browser treats that site's page and this server as one origin; only the `Host` header reveals that.
  * @throws HOST_REFUSED
  */
 export function checkHost(host: string): void {
@@ -72,8 +75,8 @@ export interface CookiePlace {
 }
 
 /**
- * The name of the sign-in cookie. With TLS, browsers accept a cookie with the prefix `__Host-` only from this very host and for all its paths.
- * Below a base path the cookie has that path instead, so that it is not sent to the other applications of the host.
+ * The name of the sign-in cookie. With TLS, browsers accept a cookie with the prefix `__Host-` only from this very host and for all its
+ * paths. With a base path, the cookie has that path instead, so that it is not sent to the other applications of the host.
  */
 export const cookieName = ({ behindProxy, basePath }: CookiePlace): string =>
   `${behindProxy ? (basePath === "" ? "__Host-" : "__Secure-") : ""}carillon`;
@@ -85,8 +88,8 @@ export const readCookie = (request: Pick<FastifyRequest, "headers">, name: strin
   readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);
 
 /**
- * Returns a cookie's value; null if absent, or if several cookies have the name: another host of the site has then set one of them, and the
- * browser does not say which.
+ * Returns a cookie's value; null if it is absent, or if several cookies have the name. In that case another host of the site has set one of
+ * them, and the browser does not say which.
  * @param shape the expected form; a value of another form is ignored
  */
 export function readCookieOf({ headers }: Pick<FastifyRequest, "headers">, name: string, shape: RegExp): string | null {

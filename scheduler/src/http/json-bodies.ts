@@ -10,9 +10,9 @@ const depthMost = limits.jsonDepth + 10;
 const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**
- * Refuses bodies, except those of workers, that the store could not return unchanged: with a NUL, with an unpaired surrogate,
- * with too deep nesting, or with a number that JavaScript cannot represent exactly. Scanning the text takes a nanosecond per
- * character; the parsed value is examined only if the scan finds something suspect.
+ * Refuses bodies, except those of workers, that the store could not return unchanged: with a NUL, with an unpaired surrogate, with too deep
+ * nesting, or with a number that JavaScript cannot represent exactly. The text is scanned first, which is cheap; the parsed value is
+ * examined only if the scan finds something suspect.
  */
 export function refuseOddBodies(app: FastifyInstance): void {
   // Keys named `__proto__` are accepted ("ignore"): JSON.parse creates them as ordinary own properties, which are harmless.

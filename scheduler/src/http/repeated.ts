@@ -21,9 +21,9 @@ const busyMs = 60_000;
 export interface Asked {
   who: Principal;
   key: string;
-  /** The request's content; another request with the same key is detected by it. */
+  /** The request's content. Another request with the same key is recognised by different content. */
   request: { route: string; given: unknown; ifVersion: number | null };
-  /** How many run numbers the request may need. */
+  /** How many run ids are reserved for the request. */
   runs: number;
   /** True if the answer contains a secret. */
   secret: boolean;

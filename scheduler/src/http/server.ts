@@ -97,8 +97,7 @@ const packFromBytes = 1_024;
 const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
 /**
  * Time limits in ms for receiving a whole request and its header, checked every `lookMs`, so that a slow request cannot occupy a connection
- * indefinitely. The interval is short so that each check closes few connections: with 2 s, a flood of 2,000 connections per second delayed
- * slots by 190 ms at each check.
+ * indefinitely. The interval is short so that one check closes few connections: closing thousands at once would delay slots.
  */
 const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
 /**
@@ -303,8 +302,8 @@ export class HttpServer {
   }
 
   /**
-   * Stops the server. Answers the waiting polls, so that their workers poll another server; if the store is unreachable, this may take too
-   * long, and the connections are then closed.
+   * Stops the server. Answers the waiting polls, so that their workers poll another server. If that takes too long, for example because the
+   * store is unreachable, the connections are closed.
    * @param withinMs the time limit for all requests in progress, in ms
    */
   async stop(withinMs: number): Promise<void> {
@@ -333,7 +332,7 @@ export class HttpServer {
 
   async #poll(request: FastifyRequest): Promise<unknown> {
     const body = checked(request.body);
-    // For joining and for secrets, the key is read from the store again, because it may have been revoked a moment ago on another server.
+    // For joining and for secrets, the key is read from the store again, because another server may just have revoked it.
     const key =
       body.join || body.secretOf
         ? await this.#keys.of(request.headers.authorization, request.ip, true)

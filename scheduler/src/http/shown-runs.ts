@@ -6,9 +6,8 @@ const textMost = 5_000;
 const runsMost = 100_000;
 
 /**
- * The runs that a client has already received while it reads a list page by page and that had not ended then. Such a run appears again on a
- * later page when it ends or waits for a retry, and is then left out. The cursor contains the ids of these runs, so that any server can
- * return the next page.
+ * The unfinished runs that earlier pages of a list have shown. When such a run ends or waits for a retry, it moves to a later place in the
+ * list; the later page leaves it out. The cursor contains the ids of these runs, so that any server can return the next page.
  */
 export class ShownRuns {
   readonly #runs: Set<number>;

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type AuditChain, type ChainPlace, parsePlace, placeText } from "../../access/audit-chain.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 
-/** One audit row. `place` is its number and hash in the chain; null if the row is older than the chain. */
+/** One audit row. `place` is its number and hash in the hash chain; null if the row is older than the chain. */
 export interface ChainLine {
   place: ChainPlace | null;
   content: string;

@@ -46,7 +46,7 @@ const listedMost = 10_000;
 
 type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };
 
-/** Creates the access to a cluster through its store. This process itself executes the commands, and waits for recalled claims. */
+/** Creates the access to a cluster through its store. The command's own process makes the changes. */
 export function clusterByStore(tower: Carillon, store: Store, nowMs: () => number, place: string): Cluster {
   const author = operator();
   const change: MakeChange = (reason) => ({ author, reason, nowMs: nowMs() });

@@ -25,7 +25,10 @@ const atOnce = 8;
 /** A stream without data for this many ms counts as broken, because a server sends something at least every 15 s. */
 const silentMs = 40_000;
 
-/** Creates a client for commands: every wait has a limit, a token is sent only to its own server, and no change is made twice. */
+/**
+ * Creates a client for commands. Every wait has a limit, a redirect is refused so that the token goes only to the named server, and no
+ * change is made twice.
+ */
 export function patientClient({ url, token }: ServerChoice, signal: AbortSignal, timeoutMs = answerMs): Client {
   const within: typeof fetch = async (input, init = {}) => {
     const given = [signal, ...(init.signal ? [init.signal] : [])];
@@ -36,7 +39,10 @@ export function patientClient({ url, token }: ServerChoice, signal: AbortSignal,
   return doneOnce(client({ server: url, ...(token === undefined ? {} : { token }), fetch: within }));
 }
 
-/** Opens a stream that fails after `silentMs` without data, because a connection may break without either side noticing. */
+/**
+ * Opens a stream that fails if the answer does not begin within `firstAnswerMs`, or after `silentMs` without data. Otherwise a connection
+ * that broke unnoticed would be waited for indefinitely.
+ */
 async function watched(
   input: Parameters<typeof fetch>[0],
   init: RequestInit,
@@ -97,7 +103,7 @@ export async function unlessDenied<Answer>(asking: Promise<Answer>, otherwise: A
   }
 }
 
-/** Calls `ask` for each item, up to eight at a time, and returns the results in order. */
+/** Calls `ask` for each item, up to `atOnce` items at a time, and returns the results in order. */
 export async function each<Given, Made>(given: readonly Given[], ask: (one: Given) => Promise<Made>): Promise<Made[]> {
   const made: Made[] = [];
   for (let at = 0; at < given.length; at += atOnce)
@@ -146,7 +152,7 @@ async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, 
   }
 }
 
-/** True for an error after which it is unknown whether the server executed the request. */
+/** True for an error that leaves open whether the server executed the request. */
 const isLost = (error: unknown): error is CarillonError =>
   isCarillonError(error, "SERVER_UNREACHABLE") || isCarillonError(error, "IDEMPOTENCY_BUSY");
 
@@ -183,8 +189,7 @@ const withLook = (cause: CarillonError, what: string, hint: string): CarillonErr
   new CarillonError(cause.code, `${cause.message}; ${what}`, { cause, hint, path: cause.path });
 
 /**
- * Adds to the error of a change whose answer was lost that the change may have been made. @param look the command that shows
- * the result
+ * If the answer to a change was lost, adds to the error that the change may have been made. @param look the command that shows the result
  */
 export const mayBeDone = (error: unknown, look: string): unknown =>
   isLost(error) ? withLook(error, "it may have been done all the same", look) : error;

@@ -11,7 +11,7 @@ type By = Answer<"planBundle">["steps"][number]["by"];
 const byRecord = (by: By) =>
   by ? { by: { author: by.author, reason: by.reason, changedMs: Date.parse(by.changed) } } : {};
 
-/** What is missing in the answer of a server of a version that plans only tasks. */
+/** The answer of `planBundle`. An older server, which plans only tasks, leaves out the optional fields. */
 type Planned = Omit<Answer<"planBundle">, "itemSteps" | "leftItems" | "unreadItems"> & Partial<Answer<"planBundle">>;
 
 export const planRecord = ({
@@ -48,7 +48,7 @@ const errorRecord = (error: Failure) =>
     ? { error: new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path }) }
     : {};
 
-// The server refuses to apply another plan than the one shown, so the plan normally contains the step; else build it from the answer.
+// The server applies only the plan that was shown, so `steps` normally contains the step; otherwise the step is built from the answer.
 
 export const appliedRecord = (
   { task, kind, version, ended, error }: Answer<"applyBundle">["applied"][number],
@@ -67,8 +67,8 @@ export const appliedItemRecord = (
 };
 
 /**
- * Converts alarm rules and hooks to the form of a request. A kind without any is only sent to prune it, so that tasks can be applied through
- * a token without rights on alarm rules and hooks.
+ * Converts alarm rules and hooks to the form of a request. An empty list is sent only if `prune` is true, so that a token without rights on
+ * alarm rules and hooks can apply tasks.
  */
 export const givenParts = (items: GivenItems, prune: boolean): object =>
   Object.fromEntries(
@@ -81,8 +81,8 @@ export const givenParts = (items: GivenItems, prune: boolean): object =>
   );
 
 /**
- * Returns whether the server refused the request because it is of a version that plans only tasks. It knows no alarm rules and hooks of
- * bundles, so there is none to prune.
+ * True if the server refused the request because its version plans only tasks. The bundles of such a server contain no alarm rules and
+ * hooks, so there is nothing to prune.
  */
 export const plansOnlyTasks = (error: unknown): boolean =>
   isCarillonError(error, "REQUEST_INVALID") && itemKinds.some((item) => error.message.includes(`"${itemParts[item]}"`));

@@ -47,7 +47,7 @@ export const tasksOptions = (command: Command): Command =>
     .option("--matching <PATTERN>", "those whose names match, such as 'eu-*'")
     .option("--group <NAME>", "those of this group");
 
-/** Adds the options of commands that start an operation on many items. */
+/** Adds the options of commands that act on many items. */
 export const acting = (command: Command): Command =>
   command
     .option("--all", "everything, where nothing else is said")

@@ -120,7 +120,7 @@ function checkAdminPassword(given: string): void {
   checkPassword(firstUser, passwordIn(given));
 }
 
-/** For each setting, another setting that is needed to check it. */
+/** Settings whose check needs another setting: the key is checked together with the value. */
 const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
 
 /** Returns errors for invalid values, found by the same checks that a process makes when it starts. */
@@ -140,8 +140,8 @@ async function wrongValues(
     },
     webhooks: (given: unknown) => checkEventAddresses(settingsAlone(optionOf("webhooks", given, tell)).webhooks),
     provider: (given: unknown) => settingsAlone(optionOf("provider", given, tell)),
-    // A value from a variable may contain several keys separated by commas, which `readSecretKeys` splits only when it reads the variable
-    // itself.
+    // The text of a variable may contain several keys separated by commas. `readSecretKeys` splits them only if it reads the variable
+    // itself, so the text is not passed to it.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),
     adminPassword: checkAdminPassword,
     breachedPasswords: (path: string) => new BreachedPasswords(path).check(),
@@ -176,7 +176,7 @@ async function wrongValues(
   return [...wrong, ...open];
 }
 
-/** True if the value of a setting that another check needs is valid; an invalid one is reported separately. */
+/** True if the setting's value is valid. An invalid value is reported elsewhere. */
 const fits = (name: string, value: unknown): boolean => {
   try {
     settingsAlone({ [name]: value });
@@ -186,7 +186,7 @@ const fits = (name: string, value: unknown): boolean => {
   }
 };
 
-/** True if the value has the setting's type; a value of a wrong type has already been reported with the file's problems. */
+/** True if the value has the setting's type. A wrong type has already been reported with the file's problems. */
 function isOfKind(name: string, value: unknown): boolean {
   try {
     checkKind(settings.find(({ key }) => key === name) as Setting, value, "");

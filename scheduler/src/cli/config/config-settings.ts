@@ -91,7 +91,7 @@ export const settings: readonly Setting[] = [
   setting("logLevel", "text", "info"),
 ];
 
-/** Variables that are not settings of the file: secrets, the file's path, and the variables that a worker sets for a command task. */
+/** Variables that are not settings: secrets, the path of the configuration file, and variables that a worker sets for a command task. */
 export const otherVariables = [
   "CARILLON_TOKEN",
   "CARILLON_WORKER_KEY",

@@ -36,7 +36,7 @@ export interface ApplyOptions extends CommonOptions {
 
 /**
  * Shows the plan, asks for confirmation on a terminal, and executes the plan. With `--plan`, if a step is refused, or if there is nothing
- * to do, only shows it.
+ * to do, only shows the plan.
  */
 export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
   const { prune = false, adopt = false, overwriteEdits = false } = options;

@@ -32,8 +32,8 @@ export function bounded(answer: object): Bounded {
 }
 
 /**
- * Reads a page, and reads it again with half as many items while it does not fit even when it is cut. So its `next` follows the last item
- * that it has.
+ * Reads a page. While the page does not fit even when it is cut, reads it again with half as many items. `next` thus always follows the
+ * last item of the returned page.
  */
 export async function fittingPage<Page extends object>(
   read: (given: Record<string, unknown>) => Promise<Page>,

@@ -1,4 +1,4 @@
-/** The form of a tool of the MCP server: its schemas, its function, and the conversion of an answer or an error to a result. */
+/** Defines the form of a tool of the MCP server: its schemas, its function, and the conversion of an answer or an error to a result. */
 import type {
   CallToolResult,
   InputRequiredResult,
@@ -89,7 +89,7 @@ function listed(schema: JsonSchema): StandardSchemaWithJSON<Record<string, unkno
   return { "~standard": { version: 1, vendor: "carillon", validate, jsonSchema: { input: json, output: json } } };
 }
 
-/** Removes the pattern of date-times, which is some 300 characters long; `format` describes them well enough. */
+/** Removes the pattern of date-times, which is long; `format` describes them well enough. */
 function withoutTimePattern(schema: JsonSchema): void {
   if (schema.format === "date-time") delete schema.pattern;
 }

@@ -27,7 +27,10 @@ const snapshotRemarkMs = 180_000;
 /** The limit for a snapshot of unknown age, in transactions since it was taken. */
 const snapshotRemarkTransactions = 100_000;
 const partitionsProblemMs = 86_400_000;
-/** Nodes create partitions 7 days ahead, not counting today. If they have no right to, a remark appears when fewer days are left. */
+/**
+ * Nodes create partitions 7 days ahead, not counting today. If the role may not create partitions, a remark appears when fewer days are
+ * left.
+ */
 const partitionsRemarkMs = 7 * 86_400_000;
 /** A recovery that is older than this many ms causes no remark. */
 const recoveryRemarkMs = 7 * 86_400_000;
@@ -317,8 +320,8 @@ function versions({ members: all }: ClusterFacts): Check {
 }
 
 /**
- * Compares the releases of the programs that define tasks. Programs of the same release may define different tasks, as may two builds with
- * the same label.
+ * Lists the releases of the programs that define tasks, and warns if their labels (the part of a release before its last `+`) differ. That
+ * is normal during a rolling update.
  */
 function releases({ members: all }: ClusterFacts): Check {
   const names = [...new Set(all.flatMap(({ settings }) => settings?.release ?? []))];

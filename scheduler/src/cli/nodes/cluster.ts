@@ -37,8 +37,8 @@ export interface ManualOptions
 
 /**
  * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
- * (cluster/by-server.ts). Both ways return the store's own records, so that a command prints the same. The author of a change is
- * this machine's user, or the token's user. Calls that only a store supports throw STORE_NEEDED through a server.
+ * (cluster/by-server.ts). Both ways return the store's own records, so the output of a command is the same. The author of a change is this
+ * machine's user, or the token's user.
  */
 export interface Cluster {
   readonly by: "store" | "server";

@@ -42,7 +42,7 @@ export async function monitor(options: MonitorOptions, terminal: Terminal): Prom
   if (terminal.json) terminal.object({ state: worst, exit: states[worst], says, nodes, alarms });
   else {
     const text = says.length === 0 ? "a node leads, and no alarm is open" : says.join("; ");
-    // In this format "|" begins the counters, and monitoring systems show only the first line.
+    // In this format "|" begins the counters, and monitoring systems may show only the first line, so both characters are replaced.
     const line = plain(text).replaceAll("|", "/").replaceAll("\n", " ");
     terminal.line(`CARILLON ${worst.toUpperCase()} - ${line} | nodes=${nodes} alarms=${alarms}`);
   }

@@ -5,8 +5,8 @@ import type { TaskRecord } from "../../task/task-record.ts";
 import { timeText } from "../screen/times.ts";
 
 /**
- * Describes the effect of the calendar and the blackouts on a slot; "" if they have none. The slot's time after jitter counts, so a slot
- * that jitter moves into a blackout is reported.
+ * Describes the effect of the calendar and the blackouts on a slot; "" if they have none. Jitter is applied first, so a slot that jitter
+ * moves into a blackout is reported.
  */
 export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string {
   const { dueMs, note, skipped } = judgedSlot(coming(record), slotMs);

@@ -244,7 +244,7 @@ function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priori
   ].join("; ");
 }
 
-/** Options that other lines of the card describe already, so `otherOptionsText` leaves them out. */
+/** Options that other lines of the card describe, so that `otherOptionsText` leaves them out. */
 const told: readonly string[] = [
   ...["description", "group", "schedule", "slotPayload", "priority", "timeout", "retry", "overlap", "onWorkerLost"],
   ...["history", "command", "http", "calendar", "blackout", "route", "labels", "limit", "rate", "after", "of"],

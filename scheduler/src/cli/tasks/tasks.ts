@@ -225,7 +225,7 @@ function manualOptions({ label, at, in: delay, key, ifKeyTaken, uniqueFor, prior
 
 const firstLookMs = 10;
 const longestLookMs = 500;
-/** An idle worker starts a run at once. After this time, in ms, the command therefore prints what the run is waiting for. */
+/** An idle worker starts a run at once. After this time, in ms, the command therefore prints what the run waits for. */
 const patienceMs = 2_000;
 
 /** Polls the run until it has ended. @returns the run; it may not have ended if the deadline passed or the signal aborted */

@@ -23,7 +23,7 @@ import { changeOf, checkUse } from "../calls/changes.ts";
 import { checkItemSteps, givenItems, plannedItems, readable } from "./bundle-items.ts";
 
 const refusalsTold = 5;
-/** The number of tasks that are processed without yielding to the event loop; they take a few milliseconds. */
+/** After this number of tasks the loop yields to the event loop. */
 const tasksPerTurn = 25;
 
 /**
@@ -36,9 +36,8 @@ export function bundleCalls(
   onHookChanged: () => void,
 ): Some<keyof typeof bundleRoutes> {
   /**
-   * Plans the changes of a bundle. The plan contains only tasks that the caller may view: the bundle's tasks in other namespaces
-   * are neither reported nor removed. Planning and applying use this same function, so they agree. Refuses a given task that the
-   * caller may not change; `applyBundle` also refuses steps that change other such tasks.
+   * Plans the changes of a bundle. Tasks that the caller may not view are left out of the plan, so they are neither reported nor removed.
+   * @throws ACCESS_DENIED if `tasks` names a task in a namespace where the caller lacks the role that the route requires
    */
   const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;

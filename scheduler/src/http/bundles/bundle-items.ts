@@ -22,13 +22,17 @@ import { checkChannels, checkRuleReach } from "../calls/alarm-calls.ts";
 
 type Given = Pick<Read<Extract<keyof typeof bundleRoutes, "planBundle">>, "alarms" | "hooks">;
 
-/** The namespaces in which the caller has the role for alarm rules or hooks. A token also needs their scope. @throws ACCESS_DENIED */
+/**
+ * The namespaces in which the caller has the role `policy` for alarm rules or hooks. A token also needs the matching scope. @throws
+ * ACCESS_DENIED
+ */
 const reachOf = (item: ItemKind, who: NonNullable<Call["who"]>, policy: Role) =>
   checkPolicy(who, { policy, touches: "listed", noun: itemParts[item], writes: policy === "admin" });
 
 /**
- * Leaves out empty lists of kinds that the caller's token is not for: a client that prunes sends them, also if its files only have tasks.
- * @returns what is left, and the kinds that were left out
+ * Removes empty lists of alarm rules or hooks that the caller's token has no scope to read. A client that prunes sends such lists even if
+ * its files contain only tasks.
+ * @returns what is left, and the kinds that were removed
  */
 export function readable(given: GivenItems, who: Call["who"]): { given: GivenItems; unreadItems: ItemKind[] } {
   const scopes = who?.scopes ?? null;
@@ -39,7 +43,7 @@ export function readable(given: GivenItems, who: Call["who"]): { given: GivenIte
   return { given: Object.fromEntries(left.map((item) => [item, given[item]])), unreadItems };
 }
 
-/** Checks the given alarm rules and hooks. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN with the path in the request */
+/** Checks the given alarm rules and hooks. @throws an error whose `path` names the place in the request, such as OPTION_INVALID */
 export function givenItems({ alarms, hooks }: Given, settings: AlarmSettings | null): GivenItems {
   const checked = (item: ItemKind, given: NonNullable<Given["alarms"] | Given["hooks"]>): GivenItem[] => {
     const named = new Set<string>();
@@ -66,8 +70,8 @@ export function givenItems({ alarms, hooks }: Given, settings: AlarmSettings | n
 }
 
 /**
- * Plans alarm rules and hooks. Without side effects. The plan contains only those that the caller may view.
- * @throws ACCESS_DENIED if a given one is in another namespace
+ * Plans alarm rules and hooks, and changes nothing. The plan contains only those that the caller may view.
+ * @throws ACCESS_DENIED if the caller may not view a given one
  */
 export function plannedItems(
   store: Pick<Store, "applied">,
@@ -82,7 +86,7 @@ export function plannedItems(
   return itemPlanOf(store, given, options, (item, { name }) => reaches.get(item)?.has(name) ?? false);
 }
 
-/** Refuses a plan with a step about an alarm rule or a hook that needs more rights than the caller has. @throws ACCESS_DENIED */
+/** Checks that the caller has the role admin for each alarm rule and hook that the plan changes. @throws ACCESS_DENIED */
 export async function checkItemSteps(
   { applied }: Pick<Store, "applied">,
   { items }: ItemPlan,

@@ -181,7 +181,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     recovery: null,
   })[rule];
 
-/** Refuses a rule with a scope of all namespaces, unless the caller has access to all namespaces. @throws ACCESS_DENIED */
+/** Refuses a rule whose scope is all namespaces, unless the caller has access to all namespaces. @throws ACCESS_DENIED */
 export function checkRuleReach({ scope }: Pick<RuleContent, "scope">, reach: Reach): void {
   if (scope?.everywhere && reach.namespaces !== null) throw reach.refusal("everywhere, as the rule's scope is");
 }

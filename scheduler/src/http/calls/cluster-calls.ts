@@ -74,7 +74,8 @@ export function clusterCalls(
     },
     async listWorkers({ cursor, limit, group = null }, { nowMs, reach }) {
       if (group !== null) reach.check(group);
-      // The caller does not see the worker's groups and tasks in other namespaces, nor the settings of its process.
+      // A caller limited to namespaces sees neither the worker's groups and tasks in other namespaces nor the settings of the worker's
+      // process.
       const item = (row: WorkerRecord) => {
         const member = asMember(row, nowMs);
         const groups = member.groups.filter((one) => reach.has(one));
@@ -141,7 +142,7 @@ export function clusterCalls(
         number === 0 ? [] : store.browse.operations(number + 1, 1),
       ]);
       const seen = runs.filter(({ task }) => reach.has(task));
-      // Numbers of operations have gaps, so the newest one up to the number may be another.
+      // Operation ids have gaps, so the newest operation with an id up to `number` may have a smaller id than `number`.
       const operations = upTo.filter(({ operationId, filter }) => operationId === number && isWithin(filter, reach));
       return {
         ...rest,

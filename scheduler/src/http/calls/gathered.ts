@@ -8,9 +8,9 @@ interface Waiting<Key, Result> {
 const flightsMost = 2;
 
 /**
- * Batches look-ups: keys that are requested while `flightsMost` statements are in progress share the next statement. Otherwise a key is
- * sent at once. A key is never answered by a statement that was sent before the key was requested. Batching pays off because a round trip
- * costs a node more than a row does.
+ * Batches look-ups. Keys that are requested in the same tick, or while `flightsMost` statements are in progress, share the next statement.
+ * A key is never answered by a statement that was sent before the key was requested. Batching pays off because a round trip costs a node
+ * more than a row does.
  */
 export class Gathered<Key, Result> {
   readonly #send: (keys: Key[]) => Promise<Result[]>;

@@ -23,7 +23,7 @@ import { namedAfter, numberCursor, pageOf, readCursor, visiblePage } from "./pag
 
 /** How far back errors are grouped if the caller does not say so. */
 const errorsLookedBackMs = 7 * 86_400_000;
-/** The number of parts of the time for which failures are counted. */
+/** The number of equal intervals for which failures are counted. */
 const trendParts = 24;
 
 type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
@@ -87,7 +87,7 @@ export function requestOf(
 const shown = 10;
 
 const makeRuns: readonly OperationKind[] = ["rerun", "redrive", "backfill"];
-/** A backfill with a rate creates its runs 2 s ahead of their start, so at most the runs of this many seconds wait at once. */
+/** A backfill with a rate creates its runs 2 s before they start, so at most the runs of two seconds wait at once. */
 const pacedSeconds = 2;
 
 export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof operationRoutes> {

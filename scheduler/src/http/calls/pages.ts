@@ -49,7 +49,7 @@ export function pageOf<Row, Item>(
 }
 
 /**
- * The maximum number of reads for one page, and the rows per read. If the caller may view few of the rows, the page may therefore have
+ * The maximum number of reads for one page, and the rows per read. A caller who may view few of the rows may therefore get a page with
  * fewer rows than its limit; the client continues with `next`.
  */
 const looksMost = 10;

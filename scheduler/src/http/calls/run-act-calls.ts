@@ -73,7 +73,7 @@ export function runActCalls({
   const writeOf = (given: GivenRun, source: "enqueue" | "manual", { nowMs }: Call, runId: number | undefined) =>
     enqueues.writeOf({ ...given, source, runId }, optionsOf(given), nowMs);
 
-  /** Counts the runs against the quotas. A repetition of an answered request (same idempotency key) does not get here. */
+  /** Counts the runs against the quotas. A repeated request (same idempotency key) is answered earlier and does not get here. */
   const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) =>
     quotas.take(who?.user ?? "", async () =>
       asked.map(({ task, write }) => ({ task, payloadBytes: payloadBytes(write.payload) })),

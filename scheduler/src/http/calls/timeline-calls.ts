@@ -17,12 +17,10 @@ import type { Call, Some } from "../call.ts";
 type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespace"> & Pick<OperationFilter, "labels">;
 
 const dayMinutes = 1_440;
-/**
- * How long a timeline is cached, in ms. It begins at the minute of its creation. Each use also checks whether tasks have changed.
- */
+/** How long a timeline is cached, in ms. Each use also checks whether tasks have changed. */
 const keptMs = 60_000;
 const keptMost = 8;
-/** The number of calendars that are cached with a timeline. Subscribers that want the same tasks usually give the same `perDay`. */
+/** How many iCalendar texts are cached with a timeline. Subscribers that want the same tasks usually give the same `perDay`. */
 const feedsMost = 4;
 /** The length of the pauses in ms while a timeline is built, so that the event loop can handle other requests. */
 const turnMs = 0.05;
@@ -31,7 +29,7 @@ const overlapMs = 5_000;
 
 interface Kept {
   line: Promise<Timeline>;
-  /** The calendars of this timeline, by what each depends on besides it. */
+  /** The iCalendar texts written from this timeline. The key contains the other inputs of the text: `perDay` and the calendar's name. */
   feeds: Map<string, Promise<string>>;
   builtMs: number;
   /** The changes of the last `overlapMs` that were visible before the tasks were read; any other change makes the timeline outdated. */

@@ -29,7 +29,7 @@ export const asSignIn =
     present: own?.equals(hash) ?? false,
   });
 
-/** The hash of the secret of the caller's sign-in; null if the caller uses a token. */
+/** The hash of the secret of the caller's sign-in, which is in the cookie; null if the caller uses a token. */
 export const ownHash = ({ cookie: { present } }: Call): Buffer | null =>
   present === null ? null : hashOfSecret(present);
 

@@ -4,10 +4,10 @@ import type { GroupStore } from "../../task/group-store.ts";
 import type { Call, Some } from "../call.ts";
 import { type Facts, isFull, reasonsOf } from "./explain-run.ts";
 
-/** The handlers of the routes whose answers are the facts of an explanation. */
+/** The handlers whose answers contain the facts for an explanation. */
 type Reads = Some<"getRun" | "getTask" | "getCluster" | "listWorkers" | "listRuns">;
 
-/** Runs that are read to find those that hold a limit, the first to be due first. */
+/** The maximum number of runs that are read to find those that hold a limit. */
 const holdersRead = 20;
 
 /**
@@ -60,8 +60,9 @@ const factsBy = (groups: Pick<GroupStore, "find">) => (reads: Reads, call: Call)
     async (group: string) => (await reads.listRuns({ group, state: ["claimed"], limit: holdersRead }, call)).items,
   );
   /**
-   * Returns the workers among which a claimed run's worker is looked for: those of its task's group, or else all, because the task may have
-   * got another group since. Null: the caller may not see all of them, or there are more than are read.
+   * Returns workers among which a claimed run's worker is found if it lives: the workers of the task's group, or all workers if the group
+   * does not have it, because the task may have moved to another group. Null if the caller may not view all workers, or if there are more
+   * than one read returns.
    */
   const ofClaimed = async (run: Facts["run"], group: string | undefined) => {
     const own = group === undefined ? null : await workersOf(group);
@@ -74,7 +75,7 @@ const factsBy = (groups: Pick<GroupStore, "find">) => (reads: Reads, call: Call)
     const facts = { run, task, leader: leader?.node ?? null, nowMs: Date.parse(now), group: null, holders: [] };
     if (run.state === "claimed") return { ...facts, workers: await ofClaimed(run, task?.group) };
     if (run.state === "held") return { ...facts, workers: null, holders: await ofTask(run.task) };
-    // Only due runs are explained by their workers and their group, so nothing is read for others.
+    // Workers and group explain only a run that is ready and due, so they are not read for other runs.
     if (run.state !== "ready" || Date.parse(run.due) > facts.nowMs || task === null) return { ...facts, workers: null };
     const [workers, group] = await Promise.all([workersOf(task.group), groupOf(task.group)]);
     const holders = group && isFull(group) ? await ofGroup(group.name) : [];

@@ -21,13 +21,15 @@ export interface Facts {
   /** The name of the leading node; null: there is no leader. */
   leader: string | null;
   /**
-   * If the run is due: the workers of the task's group; null: the caller may not see them. If it is claimed: workers that include its worker
-   * as long as that lives; null: its worker may be another. Null for other runs.
+   * For a ready run that is due: the workers of its task's group; null if the caller may not view them. For a claimed run: a list that has
+   * the run's worker if it lives; null if no such list could be read. For other runs: null.
    */
   workers: readonly Worker[] | null;
-  /** The task's group; null: the caller may not see it, or the run is not due. */
+  /** The task's group; null if the run is not ready and due, or if the caller may not view the group. */
   group: Pick<GroupRecord, "name" | "limit" | "claimed" | "waiting"> | null;
-  /** Due or claimed runs that may hold the limit for which the run waits: of its task, or of its group if the run is ready. */
+  /**
+   * Runs that may hold the limit for which this run waits. For a held run, runs of its task; for a ready run, claimed runs of its group.
+   */
   holders: readonly Item<Answer<"listRuns">>[];
   /** The store's time in epoch ms. */
   nowMs: number;
@@ -122,7 +124,10 @@ function heldReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** The reason that a run waits because of a limit per worker; applies to held runs, and to ready runs that are addressed to no worker. */
+/**
+ * The reason that a run waits because of a limit per worker. The caller uses it for held runs, and for ready runs that are addressed to no
+ * worker.
+ */
 function workerLimitReasons(facts: Facts): Reason[] {
   const { limit } = definitionOf(facts) ?? {};
   if (limit?.perWorker == null) return [];
@@ -174,7 +179,7 @@ function readyReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** Returns the first condition, from the most general to the most specific, that no worker of the group meets. */
+/** Narrows the workers by one condition after the other, from general to specific. Returns the first condition that leaves none. */
 function workerReason(facts: Facts, workers: readonly Worker[]): Reason | undefined {
   const { run, task } = facts;
   const { group = null, labels = {} } = task ?? {};
@@ -265,7 +270,7 @@ function endReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** Returns the delays between due time and start that are longer than usual. */
+/** Returns the delays that are longer than usual until the run started, and its earlier attempts. */
 function delays({ run }: Facts): Reason[] {
   const dueMs = Date.parse(run.due);
   const [createdMs, claimedMs, startedMs] = [Date.parse(run.created), msOf(run.claimed), msOf(run.started)];

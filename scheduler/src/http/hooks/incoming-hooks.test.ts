@@ -11,7 +11,7 @@ import { IncomingHooks, type IncomingHooksOptions } from "./incoming-hooks.ts";
 const secret = "a secret of the sender";
 const content = { secret: "s", scheme: "github", task: "deploy" } as const;
 
-/** A server with these hooks. The secrets of those whose name begins with "shut" cannot be opened. */
+/** A server with these hooks. The secrets of those whose name begins with "shut" cannot be decrypted. */
 function server(hooks: Record<string, HookContent>) {
   const lines: { hook?: string; message: string }[] = [];
   const keys: (string | null)[] = [];

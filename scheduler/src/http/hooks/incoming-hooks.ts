@@ -28,13 +28,13 @@ export interface IncomingHooksOptions {
   checkServing: () => void;
 }
 
-/** How long the hooks are cached, in ms. Requests of strangers therefore cost the store at most one query in this time. */
+/** How long the hooks are cached, in ms. Requests from outside therefore cost the store at most one query in this time. */
 const freshMs = 1_000;
-/** After what time it is logged again that a hook's secret cannot be opened, in ms. */
+/** The shortest interval in ms between two log lines about one hook whose secret cannot be decrypted. */
 const logAgainMs = 60_000;
 const path = "/v1/hooks/";
 
-/** A hook in the cache, with its secret; null if it has none that this server can open. */
+/** A cached hook with its decrypted secret; null if the hook is disabled, has no secret, or its secret cannot be decrypted. */
 interface Ready {
   hook: KeyedHook;
   secret: string | null;
@@ -44,7 +44,7 @@ interface Ready {
 export class IncomingHooks {
   readonly #options: IncomingHooksOptions;
   readonly #hooks: CachedRead<ReadonlyMap<string, Ready>>;
-  /** When it was last logged that a hook's secret cannot be opened, by the hook's name. */
+  /** For each hook whose secret cannot be decrypted: when that was last logged, by the monotonic clock. */
   readonly #shutMono = new Map<string, number>();
 
   constructor(options: IncomingHooksOptions) {
@@ -128,7 +128,10 @@ export class IncomingHooks {
     }
   }
 
-  /** Logs that a secret cannot be opened, not at the pace of requests, which strangers choose. */
+  /**
+   * Logs that a secret cannot be decrypted, at most once per hook and `logAgainMs`, because unknown clients decide how often requests
+   * arrive.
+   */
   #tellShut(hook: string, error: unknown): void {
     const nowMono = this.#options.clock.monotonic();
     for (const [name, mono] of this.#shutMono) if (mono + logAgainMs <= nowMono) this.#shutMono.delete(name);
@@ -138,7 +141,7 @@ export class IncomingHooks {
   }
 }
 
-/** Stands for a hook that does not exist. */
+/** Verified in place of a hook that does not exist. */
 const decoy: KeyedHook = {
   name: "",
   version: 0,
@@ -151,7 +154,10 @@ const decoy: KeyedHook = {
 };
 const decoySecret = "no hook has this secret";
 
-/** Without `fatal`, bytes that are not UTF-8 would become other text; with `ignoreBOM`, a byte order mark stays, which is not JSON. */
+/**
+ * Without `fatal`, bytes that are not UTF-8 would become other text. With `ignoreBOM`, a byte order mark stays in the text, which is then
+ * refused as JSON.
+ */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** @throws REQUEST_INVALID for a body that is not JSON in UTF-8, PAYLOAD_NOT_JSON for one with numbers that would lose precision */

@@ -24,8 +24,8 @@ const requestMs = 10_000;
 const connectionsMost = 50;
 
 /**
- * Serves the probes and metrics of a remote worker. It requires no sign-in: such a worker has no users, the metrics concern only this
- * process, and the server listens only at this machine's own addresses or behind a proxy.
+ * Serves the probes and metrics of a remote worker. It requires no sign-in: such a worker has no users, and the metrics concern only this
+ * process.
  */
 export class ProbeServer {
   readonly #options: ProbeOptions;

@@ -101,7 +101,7 @@ describe("keys", () => {
     expect(reads.one).toBe(20);
     expect(reads.all).toBeLessThanOrEqual(5);
     expect(lines).toHaveLength(1);
-    // The key was in the recent read of all keys and is cached, so the store may be queried for this key alone.
+    // The key was read with all other keys a moment ago, so it is cached, and the store may be queried for this key alone.
     expect(await told(keys.of(bearer(7, secret), "10.0.0.1"))).toBe("let in");
     // When the worker joins, the key is read from the store again, although it was read just now.
     expect(await told(keys.of(bearer(7, secret), "10.0.0.1", true))).toBe("let in");

@@ -16,7 +16,7 @@ const freshMs = 500;
 const rememberedMax = 10_000;
 const readsPerStatement = 100;
 /**
- * Requests with unknown credentials from networks with too many failures wait for a common look-up, one every `strangersEveryMs`; at most
+ * Requests with unknown credentials from networks with too many failures wait for the next turn, one every `strangersEveryMs`; at most
  * `strangersMost` of them wait.
  */
 const strangersEveryMs = 1_000;
@@ -95,7 +95,7 @@ export class Principals {
   async ofSignIn(secret: string, address: string, uses: boolean): Promise<Judged> {
     const hash = hashOfSecret(secret);
     const key = hash.toString("latin1");
-    // For an ended sign-in the error is SIGN_IN_NEEDED even after many failures, because the console shows the sign-in form on that error.
+    // An ended sign-in gives SIGN_IN_NEEDED even after many failures, because the console shows the sign-in form on that error.
     const credential = await this.#read(key, address, () => this.#signIns.ask(hash));
     const judged = this.#judge(credential, "the sign-in");
     const known = this.#known.get(key);

@@ -31,11 +31,11 @@ type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
 
 /**
  * Signs in users by an OpenID Connect provider. A user whom the provider has authenticated and the rules admit gets the same kind of
- * sign-in as with a password. States of an attempt, which is kept in the browser's cookie: *none* → *begun* when the browser is redirected
- * to the provider. When the browser returns with the attempt's `state`, the user is signed in or refused; with another `state`, or after 10
- * minutes, the return is refused. The cookie is then deleted and the provider accepts a code only once, so another return is refused. The
- * server stores no state of an attempt, so another node may handle the return. The attempt's cookie is SameSite=Lax, because the redirect
- * comes from the provider's site; the sign-in's cookie is Strict.
+ * sign-in as with a password. An attempt begins when the browser is redirected to the provider; its `state` is kept in a cookie of the
+ * browser. When the browser returns with the same `state`, the user is signed in or refused; with another `state`, or after 10 minutes, the
+ * return is refused. A second return is refused too, because the cookie is deleted and the provider accepts a code only once. The server
+ * stores no state of an attempt, so another node may handle the return. The attempt's cookie is SameSite=Lax, because the redirect comes
+ * from the provider's site; the sign-in's cookie is Strict.
  */
 export class Provider {
   readonly #settings: ProviderSettings;
@@ -236,7 +236,7 @@ export class Provider {
   }
 }
 
-/** True if the provider did not answer or had an error itself, so that the user is not at fault. */
+/** True if the provider did not answer or had an error itself, so that the user's input is not the cause. */
 function isAway(error: unknown): boolean {
   // A failed fetch throws a TypeError with a cause; a wrong call throws a TypeError without a cause.
   if (error instanceof TypeError) return error.cause !== undefined;
@@ -244,7 +244,10 @@ function isAway(error: unknown): boolean {
   return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
 }
 
-/** The reason for a refusal, for which the console has a text. The URL contains no free text, because anyone could write such a URL. */
+/**
+ * The reason for a refusal, for which the console has a text. The URL contains only this code and no free text, because anyone can write a
+ * URL.
+ */
 type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
 
 class Refused extends CarillonError {

@@ -13,8 +13,8 @@ const longestWaitMs = 15 * 60_000;
 const forgottenMs = 60 * 60_000;
 const rememberedMax = 10_000;
 /**
- * The maximum number of attempts in each of the two queues. One password is hashed at a time: a hash needs 128 MiB and occupies a CPU core
- * for 400 ms, which must not delay runs.
+ * The maximum number of attempts in each of the two queues. One password is hashed at a time: a hash needs 128 MiB and much CPU time, and
+ * two at once would delay runs.
  */
 const lineMax = 8;
 

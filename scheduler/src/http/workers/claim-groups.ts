@@ -36,7 +36,7 @@ interface ClaimGroup {
   nextDueMs: number;
   /** A query for the next due time that is in progress; later claims of the claim group wait for it. */
   asking: Promise<void> | undefined;
-  /** Incremented when a run may have become ready; the result of a query that began before is then ignored. */
+  /** Incremented when a run may have become ready. The result of a query that began earlier is then ignored. */
   heard: number;
   /** The earliest time of the next fairness claim (`turn`) of any worker in the claim group, by the monotonic clock. */
   nextTurnMono: number;
@@ -48,8 +48,8 @@ interface ClaimGroup {
 /** A claim group with waiting polls queries the store at this interval, in ms, in case a signal was lost. */
 const lookMs = 5_000;
 /**
- * Fairness claims (`turn`) of one claim group follow each other at this interval, in ms, however many of its workers are at capacity. A
- * fairness claim that would have to wait longer than `turnWaitMs` returns no runs.
+ * Fairness claims (`turn`: a few runs of each task that waits behind others) of one claim group follow each other at this interval, in ms,
+ * however many of its workers are at capacity. A fairness claim that would have to wait longer than `turnWaitMs` returns no runs.
  */
 const turnMs = 20;
 const turnWaitMs = 1_000;
@@ -320,7 +320,7 @@ export class ClaimGroups {
     await definitions.ensure(runs);
     const { tasks } = claimGroup;
     if (!tasks) return runs;
-    // Runs of tasks that were created after `except` was read.
+    // Tasks that were created after `except` was read may be among the claimed runs, although the workers have no handlers for them.
     const foreign = runs.filter(({ taskId }) => {
       const known = definitions.get(taskId);
       return !known || !tasks.has(handlerTask(known.definition));

@@ -38,9 +38,9 @@ const ofOneClaim: readonly ErrorCode[] = [
 export type Refuse = (claim: { runId: number; fence: number }, part: Refusal["part"], error: CarillonError) => void;
 
 /**
- * Executes the calls of remote workers' handlers, besides their results. The caller has checked that the claim belongs to the session; the
- * store checks by the fence that the claim is still valid. A run may start runs only in the groups of the worker's key, because otherwise
- * the holder of a key for one group could start runs of other groups, with any payload.
+ * Executes the calls of remote workers' handlers, such as starting other runs. The caller has checked that the claim belongs to the
+ * session; the store checks by the fence that the claim is still valid. A run may start runs only in the groups of the worker's key,
+ * because otherwise the holder of a key for one group could start runs of other groups, with any payload.
  */
 export class FlowCalls {
   readonly #store: Store;

@@ -11,7 +11,7 @@ const looksPerBeat = 30;
 /**
  * Writes a comment to an event stream at intervals, as a keep-alive, and calls `stop` when the client may no longer receive events. The
  * result of a check is ignored after the stream has ended: a write after the end would be an unhandled error, which ends the process.
- * @param mayGoOn called at every check; if it rejects, the stream ends at the next check at which a comment would be written
+ * @param mayGoOn called at every check; a rejection ends the stream only at a check at which a comment would be written
  * @returns a function that ends the checks and comments
  */
 export function beatLine(
@@ -27,7 +27,8 @@ export function beatLine(
     cancel = clock.after(lookMs, async () => {
       looks++;
       const beats = looks % looksPerBeat === 0;
-      // The error of a failed check is dropped: when the stream ends, the client connects again and receives the error then.
+      // Between two comments, a failed check lets the stream continue. At a comment it ends the stream; the client then connects again and
+      // receives the error.
       const goesOn = await mayGoOn().catch(() => !beats);
       if (over) return;
       if (!goesOn) return stop();

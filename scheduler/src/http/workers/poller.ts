@@ -131,7 +131,7 @@ export class Poller {
       runs = runs.concat(turn.runs);
       turnedTo = turn.lastTaskId;
     } else if (!request.join) {
-      // Runs that are delivered again count towards the number that the worker wants.
+      // Runs that are delivered again reduce the number of runs that are claimed for this poll.
       const left = () => Math.max(0, (request.want ?? 0) - runs.length);
       runs.push(...(await this.#ungiven(session, left())));
       const answerNow = runs.length + refused.length + found.lost.length > 0 || Object.keys(heard).length > 0;

@@ -33,7 +33,7 @@ it("a claim that this server has just made has this moment", () => {
   expect(session.known({ runId: 7, fence: 7 })?.claimedMs).toBe(60_000);
 });
 
-/** Lets time pass in steps, so that what is awaited goes on in between. */
+/** Lets time pass in steps, so that pending promises settle in between. */
 async function pass(clock: VirtualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 100) {
     clock.advance(100);
@@ -41,7 +41,7 @@ async function pass(clock: VirtualClock, ms: number): Promise<void> {
   }
 }
 
-/** A server with one session, whose poll waits; the store answers heartbeats as `beat` does. */
+/** A server with one session, whose poll waits; `beat` answers the server's heartbeats in place of the store. */
 async function waitingAt(clock: VirtualClock, beat: () => Promise<Map<number, boolean>>) {
   const store = {
     workers: { attach: async () => row, directed: async () => [], beat, heldSums: async () => new Map() },
@@ -66,7 +66,7 @@ it("a waiting poll is refused before its session ends if the store does not answ
   await pass(clock, 3_900);
   expect([outcome(), session.unheard]).toEqual(["waits", false]);
   await pass(clock, 200);
-  // A further poll would wait in vain too.
+  // Further polls are refused as well.
   expect([outcome(), session.unheard]).toEqual(["STORE_UNREACHABLE", true]);
   sessions.close();
 });

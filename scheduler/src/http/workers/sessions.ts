@@ -71,7 +71,7 @@ export class Attached {
     return this.row.sessionId;
   }
 
-  /** @param nowMs the time of the claim, unless `run` is from a list of existing claims, which has it */
+  /** @param nowMs the time of the claim; used only if `run` has no `claimedMs` */
   hold(run: ClaimedRun, nowMs: number): void {
     const { runId, fence, taskId, attempt, losses, snoozes, linked, overrides, claimedMs = nowMs } = run;
     this.held.set(fence, {
@@ -351,7 +351,8 @@ export class Sessions {
     }
     if (due.length === 0) return;
     const beganMs = storeClock.now();
-    // Another server may reach the store. A worker whose poll waits here would not go there before its session is over.
+    // Another server may still reach the store, but a worker does not switch to it while its poll waits here. So the poll is refused in
+    // time.
     const refusals = [...new Set(due.map(({ row }) => beatMsOf(row)))].map((afterMs) =>
       clock.after(afterMs, () => {
         for (const session of due) if (beatMsOf(session.row) === afterMs) session.refuse();
