@@ -43,7 +43,7 @@ const aims: Aim[] = kinds.flatMap((kind) => [
 ]);
 /** The time in ms from the notification to the instant at which all runs end; every process must have received the notification by then. */
 const noticeMs = 1_000;
-/** The part with a lock for each completion stops after this time in ms; the bench reports the completions so far. */
+/** The part with a lock for each completion stops after this time in ms; the bench then reports the completions so far. */
 const patienceMs = 60_000;
 /** CPU time is measured for this many ms after the burst, to detect a process that still spins. */
 const calmMs = 2_000;

@@ -7,14 +7,17 @@
  *   … --keep SCHEMA                  uses this schema: fills it, or uses what an earlier call has filled in, and does not drop it
  *
  * A real node plans and executes all tasks (about five runs a second with 10,000 tasks) and serves the built console. Chromium visits it,
- * headless and without a graphics card. *paint*: the time until the overview shows its figures, with an empty cache and on a second visit.
- * *pages*: for each page the time from its request until its first content is visible, with the scripts in the cache, as
- * `first_content_ms_…`, and the slowest answer of the API until then, as `slowest_answer_ms_…`; the pages `…_errors` are those above
- * until their errors by reason are visible, which stand below the first content.
- * *interact*: the time from an input to the next frame by the browser's Event Timing, the highest as `interaction_ms`; `…_shown_ms` is the
- * time until the result is visible, typing included. *scroll*: the time per frame while the task list is scrolled from the first task to
- * the last, 300 pixels a frame. *log*: the time until the first lines of the log, its last lines, and a searched line in its middle are
- * visible. *lighthouse*: Lighthouse's scores for the sign-in page and the overview.
+ * headless and without a graphics card. The parts:
+ *
+ * - paint: the time until the overview shows its figures, with an empty cache and on a second visit.
+ * - pages: for each page the time from its request until its first content is visible, with the scripts in the cache, as
+ *   `first_content_ms_…`, and the slowest answer of the API until then, as `slowest_answer_ms_…`. A figure `…_errors` is the time until the
+ *   page's errors by reason are visible, which stand below the first content.
+ * - interact: the time from an input to the next frame by the browser's Event Timing, the highest as `interaction_ms`; `…_shown_ms` is the
+ *   time until the result is visible, typing included.
+ * - scroll: the time per frame while the task list is scrolled from the first task to the last, 300 pixels a frame.
+ * - log: the time until the first lines of the log, its last lines, and a searched line between them are visible.
+ * - lighthouse: Lighthouse's scores for the sign-in page and the overview.
  */
 import { parseArgs } from "node:util";
 import { carillon } from "carillon";
@@ -168,7 +171,7 @@ async function signIn(): Promise<string> {
   return (signedIn.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
 }
 
-/** Makes an operation and a calendar, and finds a run that failed with one before it, for the pages that show such. */
+/** Creates an operation and a calendar, and finds a failed run, for the pages that show such items. */
 async function furnish(cookie: string): Promise<Shown> {
   const ask = async (method: string, path: string, body?: object) => {
     const response = await fetch(`${url}/v1${path}`, {

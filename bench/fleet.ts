@@ -6,10 +6,12 @@
  *   … --tasks N, --groups N, --pages N, --callers N, --json
  *
  * The tasks are daily and six-hourly crons in three zones at all minutes; a twentieth of them are intervals of six hours. The node plans
- * and serves the HTTP API, and executes no runs. Two callers store the tasks, a thousand in each call (`--callers N`). `start_ms` counts from the start of its process; `stall_ms_…` is the longest time for
- * which its event loop was blocked during that measurement; `rss_mb` is its peak memory over all measurements. `timeline_ms` and
- * `spread_ms` are the times of requests for seven days, for the first request and for one that finds the timeline cached. Pages are
- * requested over HTTP from random positions; a page that is not full fails the bench.
+ * and serves the HTTP API, and executes no runs. Two callers store the tasks, a thousand in each call (`--callers N`).
+ *
+ * `start_ms` counts from the start of the node's process. `stall_ms_…` is the longest time for which its event loop was blocked during that
+ * measurement. `rss_mb` is its peak memory over all measurements. `timeline_ms` and `spread_ms` are the times of requests for seven days,
+ * for the first request and for one that finds the timeline cached. Pages are requested over HTTP from random positions; a page that is
+ * not full fails the bench.
  */
 import { parseArgs } from "node:util";
 import { carillon, cron, defineTask, every } from "carillon";

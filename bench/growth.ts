@@ -35,7 +35,7 @@ const behindMs = 2_000;
 const tasksPerStatement = 1_000;
 const schedulesPerCall = 10_000;
 const command = { argv: ["true"] };
-/** Name of the task with the named schedules. The process under test does not define this task, so its start does not change it. */
+/** Name of the task with the named schedules. The process under test does not define this task, so the task stays as it was stored. */
 const scheduled = `${taskName}-scheduled`;
 const dayMs = 86_400_000;
 

@@ -11,7 +11,7 @@
  * included:
  *
  *   requests_per_CHANGE_DRIVER_WORKERS   requests of all members, including the member that changes
- *   packets_sent_per_…, bytes_sent_per_…   what the server sent for the change, answers and events: packets of ZooKeeper, bytes of Redis
+ *   packets_sent_per_…, bytes_sent_per_…   answers and events that the server sent for the change: packets of ZooKeeper, bytes of Redis
  *
  * The aim: a change causes no more requests in the large cluster than in the small one, within the noise.
  */

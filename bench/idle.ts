@@ -92,7 +92,7 @@ async function measure(driver: Driver, size: number, schema: string): Promise<Fi
       await subject.started(60_000);
     }
     await pause(settleMs);
-    // Two counts in a row show how many requests a count itself adds.
+    // Two readings in a row show how many requests a reading itself adds.
     const [quiet, before] = [await requests(driver), await requests(driver)];
     const cpuBefore = await Promise.all(nodes.map((node) => node.usage()));
     const executed = await statements.soFar();

@@ -7,7 +7,7 @@
  * The server is a process of its own; pages are requested over HTTP with a token. Each list is read from its beginning, the list
  * `deep` from a random position. SQL writes the listed rows, because only their number matters. `p99_ms` is that of the slowest
  * list. A page that is not full although more rows must exist fails the bench. A dedicated process measures the server's rate of
- * answers (lists/reader.ts); enqueued runs are counted in the store.
+ * answers (lists/reader.ts), except for bulk enqueues, which the bench sends itself. Runs enqueued one by one are counted in the store.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -209,7 +209,7 @@ async function waitingRuns(): Promise<number> {
   return rows[0].count;
 }
 
-/** Measures at which rate the server answers read and enqueue requests. */
+/** Runs the reader process once. Returns the rate of answers, and the CPU time per request of the server and of the reader. */
 async function put(order: ReaderOrder) {
   const before = await (subjects[0] as Subject).usage();
   const reader = fileURLToPath(new URL("./lists/reader.js", import.meta.url));

@@ -59,7 +59,7 @@ const report = newReport(
   machine("a primary and a streaming standby of the machine's PostgreSQL, fsync on"),
 );
 for (let n = 0; n < rounds; n++) {
-  // The lags cover the whole range, and are the same in each call.
+  // The lags are spread over the range, and are the same in each call of the bench.
   const lagMs = 1_000 + ((n * 7_919) % Math.max(1, lagMost * 1_000 - 1_000));
   const figures = await round(lagMs);
   report.carillon.push({ ...figures, lag_ms: lagMs });

@@ -5,11 +5,13 @@
  *   … --quick                        2,000 runs, one pair, 2 scrapes, to check that the bench works
  *   … --count N, --pairs N, --tasks N, --scrapes N, --json
  *
- * The backlog of the bench `drain`, one process, each pair in turn, the order changing from pair to pair. With: a channel, so that the leader
- * evaluates all rules of the settings, one stored rule of each kind, and the statistics of ended runs added each second (by default: every
- * five minutes). Without: none of it. `cost_share` is the median, over the pairs, of the share of the rate that is lost. Each run must be
- * handled once, the statistics must have all of them, and the rules must have been evaluated. A server in its own process is scraped over HTTP;
- * it keeps what it read from the store for 5 s, so each scrape after a longer pause (`cold`) reads the store, and one at once after it does not.
+ * One process executes the backlog of the bench `drain`, in pairs: once with alarm rules and statistics, once without, in changing order.
+ * "With" means: a channel, so that the leader evaluates all rules of the settings; one stored rule of each kind; and the statistics of
+ * ended runs added each second (by default: every five minutes). `cost_share` is the median, over the pairs, of the share of the rate that
+ * is lost. Each run must be handled once, the statistics must have all of them, and the rules must have been evaluated.
+ *
+ * A server in its own process is scraped over HTTP. It caches what it read from the store for 5 s, so a scrape after a longer pause
+ * (`cold`) reads the store, and a scrape right after that one does not.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -124,7 +126,7 @@ async function drained(watched: boolean): Promise<Figures> {
   }
 }
 
-/** Creates a rule of each kind, and adds the statistics of ended runs again and again, as the leader does. */
+/** Creates a rule of each kind, and adds the statistics of ended runs once a second, as the leader does less often. */
 async function watch(database: string): Promise<{ stop(): Promise<void> }> {
   const store = await openPostgres({ url: database, schema: "carillon" });
   const rules = [

@@ -149,7 +149,8 @@ async function check(
   const total = count + warmUp;
   const change = (name: string) => sum(after, name) - sum(before, name);
   const problem = (what: string) => faults.push(`${who}, ${operation}, window ${window}: ${what}`);
-  // Packets are no measure for gets, because the client may send several in one; but each request contains its node's path.
+  // For gets, packets are not counted, because the client may send several requests in one packet; but each request contains its node's
+  // path.
   const asked = operation === "gets" ? "bytes_received_count" : "packets_received";
   const least = operation === "gets" ? total * Buffer.byteLength(`${path}/`) : total;
   if (change(asked) < least) problem(`the server's ${asked} rose by ${change(asked)} for ${total} requests`);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- QUESTION [ARGUMENT…]`: prepares the clone, starts the servers that the question needs, with writes that reach the disk
- * as in production, and runs bench/QUESTION.ts in this process. The bench reads the arguments and CARILLON_BENCH_POSTGRES_URL,
+ * `npm run bench -- QUESTION [ARGUMENT…]`: prepares the clone, starts the servers that the question needs, with writes that reach the
+ * disk as in production, and runs bench/QUESTION.ts in this process. The bench reads the arguments and CARILLON_BENCH_POSTGRES_URL,
  * CARILLON_BENCH_ZOOKEEPER_URL or CARILLON_BENCH_REDIS_URL; if such a variable is already set, its server is used. The variables of the
  * tests name the places of Java and ZooKeeper's jars, see servers/zookeeper.mjs.
  */

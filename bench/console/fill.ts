@@ -72,7 +72,7 @@ export async function fill(sql: pg.Client, store: string, schema: string, amount
      select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1)
      from "${schema}".run_history group by task_id`,
   );
-  // The statistics of every tenth task, as the leader would have added them up hour by hour.
+  // Inserts the statistics of every tenth task, as the leader would have added them hour by hour.
   const ended = `from "${schema}".run_history where (task_id - ${rows[0].id}) % 10 = 0`;
   await sql.query(
     `insert into "${schema}".task_counts (task_id, hour, succeeded, failed, cancelled, skipped, missed, retried)

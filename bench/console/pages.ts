@@ -14,7 +14,7 @@ interface Visited {
   shows: string;
 }
 
-/** What the pages show that the fill did not make: an operation, a calendar, and the newest run that failed. */
+/** Items that the visited pages show: an operation, a calendar, a failed run with the fingerprint of its error, and a successful run. */
 export interface Shown {
   operation: number;
   calendar: string;
@@ -23,7 +23,7 @@ export interface Shown {
   fingerprint: string;
 }
 
-/** A task whose runs failed, with statistics, and the first of a chain of tasks. */
+/** This task has failed runs and statistics, and is the first of a chain of tasks. */
 const task = nameOf(0);
 
 export const pagesOf = ({ operation, calendar, failedRun, okRun, fingerprint }: Shown): Visited[] => [
@@ -72,7 +72,8 @@ export async function firstContent(browser: Browser, place: Place, shown: Shown,
   const page = await open(browser, place);
   await page.goto(`${place.url}/settings`);
   for (const { name, path, shows } of pagesOf(shown)) {
-    // Twice: the first visit puts the page's own script into the cache, and has the store's connections plan its statements.
+    // Each page is visited twice, and the second visit is measured: the first one puts the page's own script into the cache, and the
+    // store's connections plan its statements.
     for (const visit of ["first", "again"]) {
       await page.goto(`${place.url}${path}`, { waitUntil: "commit" });
       const ms = await page.evaluate(`bench.shows(${JSON.stringify(shows)}, 20_000)`);

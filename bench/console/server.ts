@@ -13,7 +13,10 @@ export const nameOf = (task: number) => `bench-${String(task).padStart(5, "0")}`
 /** Each task runs twice an hour; the times are spread evenly, so that with 10,000 tasks the page receives about five runs a second. */
 const everyMinutes = 30;
 
-/** The first tasks after the first one are a chain, so that the pages of the flow have something to show. */
+/**
+ * Each task with a number below this one, except the first task, runs after the task before it, so that the pages of flows have something
+ * to show.
+ */
 const chained = 20;
 
 /** Defines the tasks on `tower`, which stores them when it starts. */

@@ -44,7 +44,9 @@ export async function paint(browser: Browser, place: Place): Promise<Figures> {
   return figures;
 }
 
-/** Measures several acts: the longest time from an input to the next frame, and the time until the act's result is visible. */
+/**
+ * Measures several actions of a user: the longest time from an input to the next frame, and the time until the action's result is visible.
+ */
 export async function interact(browser: Browser, place: Place, times: number): Promise<Figures> {
   const page = await open(browser, place);
   await page.goto(`${place.url}/tasks`);

@@ -2,7 +2,7 @@
  * BullMQ on Redis, with the settings that its docs recommend for speed: high concurrency in one worker, finished jobs removed, bulk adds
  * (https://docs.bullmq.io/guide/going-to-production, …/workers/concurrency). Redis writes an append-only file and syncs it each second, as
  * those docs advise: a crash of the machine can lose a second of acknowledged work, while PostgreSQL loses none. Redis checks its timers
- * 100 times a second (`hz` 100) instead of 10: with the default, timers are ten times as late.
+ * 100 times a second (`hz` 100) instead of 10, because with the default, delayed jobs start later.
  */
 import { type Books, type Contender, type Order, peer, taskName } from "./contender.ts";
 import { redisNumber, tellRedis } from "./redis.ts";
@@ -67,7 +67,7 @@ export async function open(order: Order): Promise<Contender> {
         events = new QueueEvents(taskName, { connection });
         await events.waitUntilReady();
       }
-      // BullMQ deletes the result together with the job: keep the last 1,000 jobs.
+      // BullMQ deletes the result together with the job, so the last 1,000 jobs are kept.
       const job = await queue.add(taskName, { id }, { ...opts, removeOnComplete: 1_000 });
       await job.waitUntilFinished(events);
     },

@@ -1,7 +1,7 @@
 /**
  * Carillon as a user would run it: default settings, one task without options, one `enqueue` call for each run, and the full run history.
- * The task option `history: "failures"` is set only for comparison with peers that keep no successful runs, and `durability: "relaxed"` only
- * for comparison with BullMQ, whose Redis syncs its file once a second.
+ * The task option `history: "failures"` is set only for comparison with peers that keep no successful runs, and `durability: "relaxed"`
+ * only for comparison with BullMQ, whose Redis syncs its file once a second.
  */
 import { carillon, cron, every, type ScheduleSpec } from "carillon";
 import { phaseOf } from "./calls.ts";

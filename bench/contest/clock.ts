@@ -4,7 +4,7 @@ const mostOf = (read: () => number) => Math.max(...Array.from({ length: readings
 /**
  * The difference between the machine-wide monotonic clock (`process.hrtime`) and `performance.now`, in ms. `performance.now` runs on the
  * same clock and is cheaper, but counts from the start of its process. If the process is descheduled between the two calls, the difference
- * is too small (8 ms were seen, which made all times of that process too early), so the highest of several readings is used.
+ * is too small, so the highest of several readings is used.
  */
 const sinceStart = mostOf(() => Number(process.hrtime.bigint()) / 1e6 - performance.now());
 

@@ -12,9 +12,11 @@ export interface Order {
   role: "adds" | "runs";
   /** "failures": keep no history of successful runs, if the contender has this option. Default: the contender's own default. */
   history?: "failures";
-  /** "relaxed": what is added is acknowledged before it is on disk, if the contender has this option. Default: the contender's own default. */
+  /**
+   * "relaxed": what is added is acknowledged before it is on disk, if the contender has this option. Default: the contender's own default.
+   */
   durability?: "relaxed";
-  /** True: the processes send alarms, so that the alarm rules of the settings are evaluated. Default: no alarms; of Carillon only. */
+  /** True: Carillon's processes send alarms, so that the alarm rules of the settings are evaluated. Default: no alarms. Peers ignore it. */
   alarms?: boolean;
 }
 

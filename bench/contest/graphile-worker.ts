@@ -1,7 +1,7 @@
 /**
- * graphile-worker with the settings that https://worker.graphile.org/docs/performance recommends for speed: concurrency 24, 25
- * connections, completions batched without delay. The local queue holds 500 runs, for a backlog 5,000 (which drained some 20 %
- * faster here). Finished runs leave no row. With the profile "prompt" it polls for due runs every 50 ms instead of every 2 s.
+ * graphile-worker with the settings that https://worker.graphile.org/docs/performance recommends for speed: concurrency 24, 25 connections,
+ * completions batched without delay. The local queue holds 500 runs, for a backlog 5,000. Finished runs leave no row. With the profile
+ * "prompt" it polls for due runs every 50 ms instead of every 2 s.
  */
 import { type Books, type Contender, type Order, peer, type Query, taskName } from "./contender.ts";
 

@@ -28,8 +28,8 @@ export function ratios({ carillon, peers, limit }: Line, compared: Record<string
     if (own === undefined) return [];
     const times = (other: number) => (better === "more" ? own / other : other / own);
     const theirs = Object.entries(peers).flatMap(([who, figures]) => {
-      // A peer may have no separate figure without history, or with relaxed durability; then Carillon's `_no_history` or `_relaxed` figure is
-      // compared with the peer's plain figure.
+      // A peer may have no separate figure without history, or with relaxed durability. Carillon's `_no_history` or `_relaxed` figure is
+      // then compared with the peer's plain figure.
       const value = figures[figure] ?? figures[figure.replace(/_(?:no_history|relaxed)$/, "")];
       return value === undefined ? [] : [{ to: who, other: value }];
     });

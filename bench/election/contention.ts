@@ -26,7 +26,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
   try {
     await Promise.all(groups.map(({ line }) => line()));
     const packets = async () => sum(await counters(url), "packets_received");
-    // Two counts in a row show how many requests a count itself adds.
+    // Two readings in a row show how many requests a reading itself adds.
     const [quiet, before] = [await packets(), await packets()];
     for (const { go } of groups) go();
     let looks = 0;
@@ -51,7 +51,8 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
     if (doubled > 0) problem(`${doubled} times two had it at once`);
     const woken = new Map<string, number>();
     for (const node of told.flatMap(({ woke }) => woke)) woken.set(node, (woken.get(node) ?? 0) + 1);
-    // Every release except the last wakes a waiter: the bench's own and those of all contenders but one, so `count` releases in all.
+    // Every release except the last wakes a waiter. The bench itself releases once and each contender once, so `count` releases wake a
+    // waiter.
     if (woken.size !== count) problem(`${woken.size} releases woke someone`);
     return {
       doubled,

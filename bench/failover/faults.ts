@@ -7,7 +7,7 @@ export interface Fault {
   /** True if the fault is possible only with a coordination service. */
   readonly ofService?: boolean;
   readonly graceful?: boolean;
-  /** True if a new process replaces the victim. */
+  /** True if a new process replaces the victim after the fault. */
   readonly replaced?: boolean;
   /** The approximate duration of one round in ms, for the estimate that the bench prints. */
   readonly aboutMs: number;

@@ -36,7 +36,7 @@ async function idle(who: string, profile: Order["profile"], seconds: number): Pr
     const runs = await arena.enter("runs");
     await runs.ask("work");
     await pause(settleMs);
-    // Two counts in a row show how many statements a count itself adds.
+    // Two readings in a row show how many statements a reading itself adds.
     const [quiet, before] = [await asked(), await asked()];
     await pause(seconds * 1_000);
     const calls = (await asked()) - before - (before - quiet);

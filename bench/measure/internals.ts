@@ -1,4 +1,4 @@
-/** URL of a module that Carillon does not export. It is compiled from the same sources into the folder of Carillon's bundle. */
+/** URL of a module that Carillon does not export: the compiler's output, in a folder beside that of Carillon's bundle. */
 const part = (path: string): string => new URL(`../dist/${path}.js`, import.meta.resolve("carillon")).href;
 
 export const { openZooKeeper } = (await import(

@@ -62,7 +62,7 @@ export class Service {
     mkdirSync(folder, { recursive: true, mode: 0o711 });
     const { uid, gid } = this.#user;
     if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
-    // The server ends sessions only on ticks of 500 ms, so a session may last up to 500 ms longer than its timeout.
+    // ZooKeeper ends sessions only on ticks of 500 ms, so a session may last up to 500 ms longer than its timeout.
     const conditions = { user: this.#user, durable: true, tickMs: 500 };
     const started = await this.#kind.start(this.#kind.find(), folder, conditions);
     this.#children = started.children;

@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: prepares the clone, builds the version of an earlier commit beside it, and runs the
- * harness (faults/src/rolling/main.ts) in this process, which starts processes of both versions on one store. Default for REF: the commit
- * before the one that added the newest migration, which is the last version with an older schema. It needs the clone's history.
+ * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: prepares the clone, builds the version of an earlier commit beside it, and runs
+ * the harness (faults/src/rolling/main.ts) in this process, which starts processes of both versions on one store. Default for REF: the
+ * commit before the one that added the newest migration, which is the last version with an older schema. It needs the clone's history.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";

@@ -14,9 +14,9 @@ import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * Java Curator's delay queue as a peer of the bench: `Consumer CONNECT PATH LOCK_PATH THREADS`. Items are texts `NUMBER
- * DUE`; writes `started`, and for each item when its consumer starts a line `NUMBER DUE WALL_MS MONOTONIC_MS`, in batches
- * so that writing delays none. Ends when its input ends.
+ * Java Curator's delay queue as a peer of the bench: `Consumer CONNECT PATH LOCK_PATH THREADS`. Items are texts `NUMBER DUE`. Prints
+ * `started`, and when the consumer of an item starts, a line `NUMBER DUE WALL_MS MONOTONIC_MS`. Lines are printed in batches, so that
+ * printing delays no item. Ends when its input ends.
  */
 public final class Consumer {
   private static final StringBuilder notes = new StringBuilder();
@@ -53,7 +53,7 @@ public final class Consumer {
     ScheduledExecutorService writer = Executors.newSingleThreadScheduledExecutor();
     writer.scheduleWithFixedDelay(() -> write(out), 150, 150, TimeUnit.MILLISECONDS);
     while (System.in.read() >= 0) {
-      // only its end tells something
+      // the input's bytes are ignored; only its end matters
     }
     write(out);
     System.exit(0);

@@ -59,7 +59,7 @@ public final class Latch {
 
           @Override
           public void notLeader() {
-            // the belief tells when that is
+            // nothing: the command `belief` reports until when this candidate believed that it led
           }
         });
     latch.start();

@@ -56,7 +56,11 @@ export async function loadWorkers(
   );
 }
 
-/** Returns those of a module's exports `tasks`, `alarms`, `hooks` and `bundle` that it has; without the first three, its default export. @throws FILE_INVALID */
+/**
+ * Returns those of a module's exports `tasks`, `alarms`, `hooks` and `bundle` that it has; if it has none of the first three, its default
+ * export.
+ * @throws FILE_INVALID if it has neither
+ */
 export async function loadTasksModule(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   const { tasks, bundle, alarms, hooks, default: whole } = loaded;

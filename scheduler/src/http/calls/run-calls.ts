@@ -79,8 +79,8 @@ function readRunCursor(cursor: string | undefined): { start: RunPlace | null; sh
 }
 
 /**
- * Converts the runs of a family that the caller may view. A run that is not among them may be one which the caller may not view, so no number
- * of such a run is shown.
+ * Converts the runs of a family that the caller may view. A number that refers to another run is left out, because the caller may not be
+ * allowed to view that run.
  */
 function familyShown(runs: RunFamily["runs"], reach: Reach) {
   const seen = runs.filter(({ run }) => reach.has(run.task));

@@ -42,7 +42,9 @@ async function explained(run: Facts["run"], factsOf: (run: Facts["run"]) => Prom
   return { run: run.run, task, state, source, due, lateMs, tookMs, attempt, node, reasons };
 }
 
-/** Returns a function that reads the facts of a run. A fact that several runs share, such as a task or the workers of a group, is read once. */
+/**
+ * Returns a function that reads the facts of a run. A fact that several runs share, such as a task or the workers of a group, is read once.
+ */
 const factsBy = (groups: Pick<GroupStore, "find">) => (reads: Reads, call: Call) => {
   const cluster = once(() => reads.getCluster({}, call));
   const taskOf = once((task: string) => known(reads.getTask({ task }, call)));

@@ -70,7 +70,11 @@ export class SecondFactors {
     return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");
   }
 
-  /** Refuses a caller without a required second factor. A temporary password must be replaced first. @throws SECOND_FACTOR_REQUIRED */
+  /**
+   * Refuses a caller without a required second factor. A caller with a temporary password must replace the password first, and is not
+   * refused here.
+   * @throws SECOND_FACTOR_REQUIRED
+   */
   demand(shown: Shown): void {
     const { user, temporary } = shown.who;
     if (temporary || !this.isLackedBy(shown)) return;
