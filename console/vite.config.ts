@@ -52,7 +52,7 @@ function packed(): Plugin {
       for (const name of readdirSync(folder)) {
         const body = readFileSync(join(folder, name));
         if (!/\.(?:js|css|svg)$/.test(name) || body.length < 1_024) continue;
-        // Qualities above 9 take ten times as long and save only 2 % more.
+        // Qualities above 9 take much longer and save little.
         const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: body.length };
         writeFileSync(join(folder, `${name}.br`), brotliCompressSync(body, { params }));
         rmSync(join(folder, name));

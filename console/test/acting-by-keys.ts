@@ -119,7 +119,7 @@ export function actsOfThePalette(house: House): void {
         await page.keyboard.press("Control+a");
         await page.keyboard.type('{ "lines": 2 }');
         await page.keyboard.press("Tab");
-        // The field of the reason.
+        // The focus is now in the field for the reason.
         await page.keyboard.press("Control+Enter");
         await page.getByText("part 1 of 2").waitFor();
         const second = Number(new URL(page.url()).pathname.split("/").at(-1));
@@ -150,7 +150,7 @@ export function actsOfThePalette(house: House): void {
         await page.keyboard.press("Control+Enter");
         await page.getByText(`Run ${runId} is cancelled`).waitFor();
         expect(await ask(house, visit, "GET", `/runs/${runId}`)).toMatchObject({ state: "cancelled" });
-        // The page of the run has its text, and comes first then.
+        // The text names the page of the run, so that entry comes first.
         await page.keyboard.press("Control+k");
         await page.keyboard.type(`run ${runId}`);
         await page.keyboard.press("Enter");

@@ -1,7 +1,6 @@
 /**
- * All browser tests of the console, in one file because they share one server, one store and one browser; two files would each need
- * their own. They take about 220 s, half of which axe needs to check every screen and every dialog in two combinations of size, scheme
- * and language.
+ * All browser tests of the console, in one file because they share one server, one store and one browser; two files would each need their
+ * own. Axe checks every screen and every dialog in several combinations of size, scheme and language.
  */
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";

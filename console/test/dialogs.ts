@@ -78,7 +78,7 @@ export function everyDialog(house: House): void {
       const dialog = page.getByRole("dialog");
       const looked = async (name: string) => {
         await dialog.first().waitFor();
-        // The transition has to end: axe would judge colours that are half transparent.
+        // Waits for the end of the transition, because axe would otherwise judge half-transparent colours.
         await settled(page);
         await expect.poll(() => dialog.first().evaluate((one) => one.getAnimations({ subtree: true }).length)).toBe(0);
         expect([name, await violations(page, "[role=dialog]")]).toEqual([name, []]);

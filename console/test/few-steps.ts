@@ -25,7 +25,7 @@ function furnish(tower: Tower): void {
 
 const phone = { width: 390, height: 844 };
 
-/** Tests for console.test.ts: what people open a console for, each time from its overview, with the steps that it may take. */
+/** Tests for console.test.ts: common purposes of users, each begun on the overview and reached within a limited number of steps. */
 export function waysInFewSteps(house: House): void {
   describe("from the overview", () => {
     let stage: Stage;

@@ -23,7 +23,7 @@ export function firstSteps(house: House): void {
       await guide.getByText("Command", { exact: true }).click();
       await guide.getByText("carillon worker --store postgres://… --allow echo").waitFor();
 
-      // The task is made before the worker: the guide goes by what there is, not by an order.
+      // The task is created before the worker: the guide follows what the cluster has, not a fixed order.
       await guide.getByRole("button", { name: "New task" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByRole("textbox", { name: "Name" }).fill("hello");

@@ -95,7 +95,7 @@ export function waysOfFlow(house: House): void {
         await go("/flow");
         await heading(page, "Flow");
         await node(page, "extract").getByText("no runs yet").waitFor();
-        // A press of the pointer chooses a node and opens nothing.
+        // A click selects a node and opens nothing.
         await node(page, "extract").click();
         await heading(page, "Flow");
         await chosen(page).getByRole("link", { name: "extract" }).waitFor();

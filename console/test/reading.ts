@@ -186,7 +186,7 @@ export function whatIsRead(house: House): void {
       const { runId } = await house.stage.tower.enqueue("import-feed", { lines: 2 });
       await expect.poll(async () => (await read(`${runId}/logs`)).items.length).toBe(3);
       await expect.poll(async () => (await read(`${runId}`)).state).toBe("succeeded");
-      // Simulates the log between the run's end and the arrival of its last lines, which a worker sends up to 200 ms later.
+      // Simulates the log between the run's end and the arrival of its last lines, which a worker sends a moment later.
       await page.route(
         (url) => url.pathname === `/v1/runs/${runId}/logs`,
         (route) => route.fulfill({ json: { items: [], next: null, tail } }),

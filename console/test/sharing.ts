@@ -25,7 +25,7 @@ export function whatIsShared(house: House): void {
       await page.getByRole("button", { name: "Views" }).click();
       await page.getByRole("button", { name: "what fails", exact: true }).click();
       await page.waitForURL(/\/runs\?matching=sync&state=failed$/);
-      // The views of tasks are others.
+      // The list of tasks has views of its own.
       await go("/tasks");
       await page.getByRole("button", { name: "Views" }).click();
       await page.getByText("what fails").waitFor({ state: "detached" });

@@ -38,7 +38,7 @@ export function runsThatWait(house: House): void {
       await row(second).getByText("Its task has at most 1 run under way at once.").waitFor();
       expect(await violations(page)).toEqual([]);
 
-      // The page follows: a pause of the task is the reason from then on, and a run that has ended has none.
+      // The page updates itself: after the pause of the task that is the reason, and a run that has ended has no reason.
       await tower.pause("unload");
       await go(`/runs/${first}`);
       await why.getByText("Its task is paused.").waitFor();

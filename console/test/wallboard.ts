@@ -81,7 +81,7 @@ export function wallboard(house: House): void {
       await expect.poll(() => figures.count()).toBe(6);
       const problem = { code: "STORE_UNREACHABLE", detail: "the store is away" };
       await page.route(
-        // All reads of the store: one that is answered would show the figures again.
+        // All reads of the store fail. One that was answered would show the figures again.
         (url) => /^\/v1\/(?!me$|sign-in|events)/.test(url.pathname),
         (route) => route.fulfill({ status: 503, json: problem }),
       );

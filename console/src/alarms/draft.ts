@@ -75,7 +75,10 @@ export function draftOf(rule: Stored | null, zone: string): Draft {
 
 const intervalOf = ({ from, to }: { from: string; to: string }): string => `${from}/${to}`;
 
-/** True if a required field is empty, if neither bound of a queue is given, or if a pair of fields (quiet hours, escalation) is only half filled in. */
+/**
+ * True if the form cannot be saved: a required field is empty, a queue rule has neither bound, a maintenance window is not "FROM/TO", or
+ * only one of two fields that belong together is filled in (quiet hours, escalation).
+ */
 export const isIncomplete = (draft: Draft): boolean =>
   draft.name.trim() === "" ||
   partsOf[draft.kind].some((part) => needed.includes(part) && !draft.parts[part]) ||

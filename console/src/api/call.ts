@@ -111,7 +111,7 @@ function requestOf(id: string, given: Record<string, unknown>) {
 /** Returns the command that reads the same from a shell. The token is a variable of the shell, never the page's own sign-in. */
 export function curlOf<Id extends PlainId>(id: Id, given: Given<Id>): string {
   const { path } = requestOf(id, given as Record<string, unknown>);
-  // Within single quotes a shell reads everything but a single quote as it is, and `URLSearchParams` and names in a path may have one.
+  // A single quote in the path would end the shell's quotation, and `encodeURIComponent` leaves it as it is.
   const url = `${serverUrl}${path}`.replaceAll("'", "%27");
   return `curl -H "Authorization: Bearer $CARILLON_TOKEN" '${url}'`;
 }

@@ -102,7 +102,7 @@ function Entries() {
           ) : (
             <AnchoredList rows={rows} keyOf={({ entry }) => String(entry)} list={entries.list} more={entries.more}>
               {(shown) => (
-                // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its entries' buttons.
+                // biome-ignore lint/a11y/noStaticElementInteractions: the key presses come from the buttons of its entries.
                 <div className={css.days} onKeyDown={stepRows}>
                   {byDay(shown, (entry) => day(Date.parse(entry.at))).map(([name, ofDay]) => (
                     <section key={name} aria-label={name}>

@@ -46,7 +46,7 @@ export function Year({
     isToday: one === today,
   });
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its days' buttons.
+    // biome-ignore lint/a11y/noStaticElementInteractions: the key presses come from the buttons of its days.
     <div className={css.year} onKeyDown={onToggle && onKeyDown}>
       {months.map((month) => (
         <table key={month} className={css.month}>
@@ -65,7 +65,7 @@ export function Year({
               <tr key={week.find((one) => one !== null)}>
                 {week.map((one, place) =>
                   one === null ? (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: an empty place has no other name.
+                    // biome-ignore lint/suspicious/noArrayIndexKey: an empty cell has no key but its position.
                     <td key={place} />
                   ) : (
                     <td key={one}>

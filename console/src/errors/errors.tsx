@@ -1,4 +1,4 @@
-/** Why runs failed lately: one row for each reason, with how often, since when, and the release that brought it. */
+/** The reasons of recent failures: for each the number of runs, its first and last occurrence, and the release that introduced it. */
 import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
@@ -22,7 +22,7 @@ const shownMost = 8;
 export function ErrorsCard({ task }: { task?: string }) {
   const { t } = useWords();
   const errors = useAnswer("listErrors", task === undefined ? {} : { task }, { everyMs });
-  // Most tasks have no errors: nothing is shown until there is something to say.
+  // Most tasks have no errors; the card is then left out.
   if (errors.data === undefined ? !errors.error : errors.data.groups.length === 0) return null;
   return (
     <Card
@@ -100,7 +100,7 @@ function GroupRow({ group, ofTask }: { group: Group; ofTask: boolean }) {
 
 const [barWidth, gap, height] = [3, 1, 26];
 
-/** The number of failures in equal parts of the time, the latest at the right. */
+/** A bar chart of the failures in equal intervals of time, the latest at the right. */
 function Trend({ trend }: { trend: number[] }) {
   const { t } = useWords();
   const most = Math.max(1, ...trend);
@@ -120,7 +120,7 @@ function Trend({ trend }: { trend: number[] }) {
         const tall = n === 0 ? 1 : 3 + (n / most) * (height - 3);
         return (
           <rect
-            // biome-ignore lint/suspicious/noArrayIndexKey: the parts of the time have nothing but their position.
+            // biome-ignore lint/suspicious/noArrayIndexKey: the intervals have no key but their position.
             key={at}
             x={at * (barWidth + gap)}
             y={height - tall}

@@ -1,4 +1,4 @@
-/** The states of the tasks of a graph: how each ended last, and how many of its runs are under way. */
+/** The states of the tasks of a graph: how the last run of each ended, and how many of its runs are in progress. */
 import { useMemo } from "react";
 import { useAnswer, useAnswers } from "../api/answers.ts";
 import type { Shown } from "../parts/state/mark.tsx";

@@ -1,4 +1,4 @@
-/** Which tasks come after which, as a graph and as a list: all of them, or those that are connected with one task. */
+/** Shows which tasks run after which others, as a graph and as a list: all of them, or those that are connected with one task. */
 import { useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
@@ -18,7 +18,7 @@ type TaskOfFlow = Flow["tasks"][number];
 
 const everyMs = 10_000;
 
-/** @param task the task whose connected tasks are shown; undefined for all tasks that come after others */
+/** @param task the task whose connected tasks are shown; undefined for all tasks that run after others */
 export function TaskFlow({ task }: { task?: string }) {
   const { t } = useWords();
   const flow = useAnswer("listFlow", task === undefined ? {} : { task }, { everyMs });
@@ -103,7 +103,7 @@ function Standing({ doing: { state, running } }: { doing: Doing }) {
   );
 }
 
-/** The task that is chosen in the graph, with its actions. */
+/** The task that is selected in the graph, with its actions. */
 function Chosen({ task, doing }: { task: TaskOfFlow; doing: Doing }) {
   const words = useWords();
   const whole = useAnswer("getTask", { task: task.task });

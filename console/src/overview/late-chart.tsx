@@ -55,7 +55,7 @@ export function LateChart({ runs }: { runs: Run[] }) {
               <line key={ms} x1="0" x2="100%" y1={y(ms)} y2={y(ms)} className={css.line} />
             ))}
           {dots.map(({ run, ms, late }) => (
-            // biome-ignore lint/a11y/noStaticElementInteractions: the list of runs has the same, with keys.
+            // biome-ignore lint/a11y/noStaticElementInteractions: the list of runs offers the same by keyboard.
             <circle
               key={run.run}
               cx={`${percent(ms)}%`}

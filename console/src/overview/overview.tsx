@@ -60,7 +60,7 @@ export function Overview() {
         </Card>
         <Changes />
       </div>
-      {/* Below the lists: it comes and grows later, and must not move them. */}
+      {/* The errors are below the lists, because they appear and grow later and must not move the lists. */}
       <ErrorsCard />
     </Page>
   );

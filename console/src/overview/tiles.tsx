@@ -84,7 +84,7 @@ function Tile({
   search,
 }: {
   name: string;
-  /** The answers that the figures are counted from: without one of them the figures are not known. */
+  /** The answers from which the figure is computed; if one is missing, the figure is unknown. */
   of: { data: unknown; error: unknown }[];
   value: string;
   more: string;

@@ -1,4 +1,4 @@
-/** Cancels or reruns many runs: the selected runs, or, as an operation, all runs that match the filter. */
+/** Cancels or reruns many runs: the selected runs, or, as one operation, all runs that match the filter. */
 import { Button } from "@mantine/core";
 import { IconBan, IconRefresh } from "@tabler/icons-react";
 import { useRef, useState } from "react";

@@ -38,7 +38,7 @@ function Field({ task, onChange }: { task: Task; onChange: (other: Other) => voi
   const payload = usePayload(task);
   const { json, isReady, check } = payload;
   const said = JSON.stringify(isReady ? (json ?? "unreadable") : "unreadable");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only another payload is reported.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed payload is reported.
   useEffect(() => onChange(isReady && json ? { value: json.value, check } : "unreadable"), [said]);
   return <PayloadField task={task} payload={payload} />;
 }

@@ -39,7 +39,7 @@ export function anew(run: ListedRun, payload: unknown, { reason, key }: Pick<Doi
   return call("runTask", given, { key });
 }
 
-/** The first field of a payload: its text, or the first field of its form. A read-only input is a select. */
+/** Matches the fields of a payload, of which the first one is focused. Read-only inputs are excluded, because they belong to selects. */
 const payloadField = "textarea, input:not([readonly], [type=hidden], [type=radio])";
 
 function Edited({ run, task, edits, onClose }: { run: Run; task: Task; edits: boolean; onClose: () => void }) {

@@ -26,7 +26,7 @@ import { Why } from "./why/why.tsx";
 /** The refetch interval: while a run is going on, events report only its end. */
 const everyMs = 1_500;
 
-/** The graph's layout is a large part of code that most runs do not need. */
+/** Loaded on demand, because the code that lays out graphs is large and most runs do not need it. */
 const Family = lazy(() => import("./family/family.tsx").then(({ Family }) => ({ default: Family })));
 
 export function RunScreen() {

@@ -64,7 +64,7 @@ export function Waterfall({ run }: { run: Run }) {
           const waited = (lane.startedMs ?? lane.endedMs) - lane.claimedMs;
           const took = lane.startedMs === null ? 0 : lane.endedMs - lane.startedMs;
           return (
-            // biome-ignore lint/suspicious/noArrayIndexKey: an attempt's number may come twice, its place does not.
+            // biome-ignore lint/suspicious/noArrayIndexKey: attempt numbers may repeat, positions do not.
             <li key={index}>
               <div className={css.name}>
                 {lane.name}

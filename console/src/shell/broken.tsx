@@ -12,7 +12,7 @@ export function Broken({ error, reset }: { error: unknown; reset: () => void }) 
   const { state } = useLine();
   const stood = useRef(state === "live");
   useEffect(() => {
-    // The server can be reached again: a reload loads the code of the screen that the address names.
+    // When the server is reachable again, a reload loads the code of the screen that the address names.
     if (isAway && state === "live" && !stood.current) window.location.reload();
     stood.current = state === "live";
   }, [isAway, state]);

@@ -89,7 +89,7 @@ export function Palette({
         </div>
         <div id={list} role="listbox" aria-label={t("palette.title")} className={css.list}>
           {entries.map((entry, index) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys.
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the input field handles the keys.
             <div
               key={entry.id}
               id={`${list}-${index}`}

@@ -53,7 +53,7 @@ export function Shell() {
     }, restMs);
     return () => clearTimeout(timer);
   }, []);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it closes when the screen changes.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when the path changes.
   useEffect(() => setMenu(false), [path]);
   useShortcuts({
     "mod+k": openPalette,
@@ -131,7 +131,7 @@ export function Shell() {
           </Drawer.Content>
         </Drawer.Root>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard. */}
       <main id="content" className={css.content} ref={content} tabIndex={0}>
         <Banner />
         <Outlet />

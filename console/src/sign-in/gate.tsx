@@ -100,7 +100,7 @@ export function Gate() {
   );
 }
 
-/** Blocks keys while the page waits behind the sign-in: shortcuts and dialogs listen at the window, and Escape would close a dialog. */
+/** Blocks keys while the page waits behind the sign-in. Otherwise the page's shortcuts would react, and Escape would close its dialog. */
 function useKeysKept(isKept: boolean): void {
   const present = useRef(isKept);
   present.current = isKept;

@@ -153,8 +153,8 @@ interface ProviderWay {
 }
 
 /**
- * A link to the provider, which after the sign-in leads back to the present address. In a frame it opens another tab, because providers refuse
- * to be shown in frames; when that tab is left, the page in the frame finds the sign-in.
+ * A link to the provider, which leads back to the present address after the sign-in. In a frame it opens another tab, because providers
+ * refuse to be shown in frames. When the user returns from that tab, the page in the frame notices the sign-in.
  */
 export function ProviderLink({ label, path }: ProviderWay) {
   const { t } = useWords();

@@ -41,7 +41,7 @@ export function Strip({
     >
       {Array.from({ length: slots - shown.length }, (_, at) => (
         <rect
-          // biome-ignore lint/suspicious/noArrayIndexKey: the empty places have nothing but their position.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the empty places have no key but their position.
           key={at}
           x={at * (barWidth + gap)}
           y={height - 3}

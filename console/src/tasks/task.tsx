@@ -30,7 +30,7 @@ const zoneOf = (schedule: unknown) => (schedule as { zone?: string }).zone;
 
 const parts = ["overview", "runs", "flow", "statistics", "versions", "definition"] as const;
 
-/** The graph's layout is a large part of code that most pages do not need. */
+/** Loaded on demand, because the code that lays out graphs is large and most pages do not need it. */
 const TaskFlow = screen(() => import("../flow/task-flow.tsx"), "TaskFlow");
 
 export function TaskScreen() {
@@ -40,7 +40,7 @@ export function TaskScreen() {
   const { part = "overview" } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
   const task = useAnswer("getTask", { task: name });
-  // Begun beside the read of the task: if the code were missing afterwards, React would keep the placeholder for at least 300 ms.
+  // The code is loaded while the task is being read. If it were missing afterwards, React would show the placeholder for at least 300 ms.
   useEffect(() => {
     if (part === "flow") void TaskFlow.preload?.();
   }, [part]);

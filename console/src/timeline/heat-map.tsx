@@ -82,7 +82,7 @@ export const HeatMap = memo(function HeatMap({
                 <span className="unseen">{t("timeline.day")}</span>
               </th>
               {Array.from({ length: 24 }, (_, hour) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: an hour is its number.
+                // biome-ignore lint/suspicious/noArrayIndexKey: the index is the hour.
                 <th key={hour} scope="col" className="figures">
                   {String(hour).padStart(2, "0")}
                 </th>
@@ -109,7 +109,7 @@ export const HeatMap = memo(function HeatMap({
                         });
                   const label = size > 60 ? `${text}; ${t("timeline.twice")}` : text;
                   return (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: an hour is its number.
+                    // biome-ignore lint/suspicious/noArrayIndexKey: the index is the hour.
                     <td key={column} data-gap={isGap || undefined} title={isGap ? t("timeline.gap") : undefined}>
                       {size > 0 && (
                         <button

@@ -91,7 +91,7 @@ function Whole({
     at === undefined ? undefined : days.flatMap(({ hours }) => hours).find(({ first, end }) => at >= first && at < end);
   const detail = useRef<HTMLDivElement>(null);
   const see = () => requestAnimationFrame(() => detail.current?.scrollIntoView({ block: "nearest" }));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `see` is new at each render; without it `choose` stays the same, and the memoised HeatMap is kept.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `see` is new at each render; the memoised map needs a stable `choose`.
   const choose = useCallback(
     (one: Hour) => {
       onFilter({ at: new Date(fromMs + one.first * minuteMs).toISOString(), minute: undefined });

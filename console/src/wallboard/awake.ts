@@ -20,7 +20,7 @@ export function useAwake(): void {
     };
     const onSeen = () => void ask();
     void ask();
-    // The browser takes the lock back when the page is hidden.
+    // The browser releases the lock when the page is hidden, so the page requests it again when it becomes visible.
     document.addEventListener("visibilitychange", onSeen);
     return () => {
       isOver = true;

@@ -15,7 +15,7 @@ import css from "./workers.module.css";
 /** The server counts the waiting runs of a group up to this number. */
 const countedWaiting = 1_000;
 
-/** A group: its room, what it has under way, what waits and why, and below it its workers (`children`). */
+/** A group: its limit or capacity, its runs in progress, the runs that wait and the reason, and below them its workers (`children`). */
 export function GroupCard({
   group,
   workers,
@@ -25,9 +25,9 @@ export function GroupCard({
 }: {
   group: WorkerGroup;
   workers: Worker[];
-  /** True if further workers were not read, so that the room may be larger. */
+  /** True if further workers were not read, so that the capacity may be larger. */
   isMore: boolean;
-  /** The run of the group that was due first; undefined: none waits, or it is not known yet. */
+  /** The waiting run of the group that was due first; undefined if none waits, or if it is not known yet. */
   first: ListedRun | undefined;
   children: ReactNode;
 }) {

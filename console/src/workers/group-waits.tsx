@@ -11,7 +11,7 @@ import css from "./workers.module.css";
 
 const everyMs = 3_000;
 
-/** Renders groups, each with the run of it that was due first if runs of it wait. */
+/** Renders the groups, each with its waiting run that was due first. */
 export function GroupsThatWait({
   groups,
   children,
@@ -41,7 +41,7 @@ export function GroupsThatWait({
   });
 }
 
-/** Why the run of a group that was due first has not started, as the server explains it. */
+/** The reason why the group's run that was due first has not started, as the server explains it. */
 export function Waits({ first }: { first: ListedRun }) {
   const { t } = useWords();
   const reasons = useReasons(first.run);

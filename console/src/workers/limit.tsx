@@ -7,7 +7,7 @@ import { Confirm } from "../parts/form/confirm.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import type { WorkerGroup } from "./answers.ts";
 
-/** The dialog that changes how many runs of a group go on at once. */
+/** The dialog that changes how many runs of a group may be in progress at once. */
 export function Limit({ group, onClose }: { group: WorkerGroup; onClose: () => void }) {
   const { t } = useWords();
   const [limit, setLimit] = useState<number | string>(group.limit ?? "");

@@ -1,6 +1,6 @@
 /**
  * The server, the browser and one page per user and settings, which all tests of a file share. `go` navigates with the page's own router,
- * which takes a tenth of the time of a page load. Tests of loading itself use `page.goto`.
+ * which is much faster than a page load. Tests of loading itself use `page.goto`.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -106,7 +106,7 @@ export function openHouse(): House {
     async visit({ at = there(stage), ...look } = {}) {
       const key = JSON.stringify([at.url, look]);
       const former = await visits.get(key);
-      // A test may have closed its visit.
+      // The page is opened again if an earlier test has closed it.
       const entered = former && !former.page.isClosed() ? Promise.resolve(former) : enter(there(browser), at, look);
       visits.set(key, entered);
       const visit = await entered;
@@ -219,7 +219,7 @@ export async function violations(page: Page, within?: string): Promise<string[]>
   return page.evaluate(async (part) => {
     // Without `preload: false`, axe would request every style sheet again, for rules that are not used.
     const options = { resultTypes: ["violations"], preload: false };
-    // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
+    // biome-ignore lint/suspicious/noExplicitAny: axe is injected as text and has no types here.
     const { violations: found } = await (globalThis as any).axe.run(part ?? document, options);
     return (found as { id: string; nodes: { html: string; failureSummary: string }[] }[]).map(
       ({ id, nodes }) =>

@@ -13,7 +13,7 @@ export interface Draft {
   by: string;
   /** The task of each value, in the form "push=deploy". */
   of: string[];
-  /** A JSON Pointer or header, or an object of them as JSON. */
+  /** The source of the payload: a JSON Pointer, a header, or a JSON object of several sources. */
   payload: string;
   key: string;
   delay: string;
@@ -34,7 +34,7 @@ export function draftOf(hook: Hook | null): Draft {
   };
 }
 
-/** Parses the payload's field; undefined if it is neither empty, nor a source, nor JSON. */
+/** Parses the text of the payload field: a single source, or a JSON object of sources; undefined if the JSON is invalid. */
 function payloadOf(text: string): Content["payload"] | undefined {
   if (!text.trim().startsWith("{")) return text.trim();
   try {
@@ -79,7 +79,7 @@ export function contentOfDraft(draft: Draft, before: Hook | null): Content {
   };
 }
 
-/** A delay that is stored as a number of milliseconds stays one, because a text needs a unit. */
+/** An unchanged delay keeps its stored form. It may be a number of milliseconds, which as a text would need a unit. */
 const delayOf = (text: string, before: Hook["delay"]): NonNullable<Hook["delay"]> =>
   before !== undefined && text === String(before) ? before : text;
 

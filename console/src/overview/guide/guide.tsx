@@ -1,6 +1,6 @@
 /**
- * The guide on the overview of a cluster in which nothing has run yet: from a worker to a first run. It follows what the cluster has,
- * and is gone once a run has ended.
+ * The guide on the overview of a new cluster: four steps from a worker to a first run. A step is done once the cluster has what it asks
+ * for. The guide is hidden once a run has ended.
  */
 import { Button, SegmentedControl } from "@mantine/core";
 import { IconCheck } from "@tabler/icons-react";
@@ -29,7 +29,7 @@ const everyMs = 3_000;
 /** If one of this many tasks has ever ended a run, the cluster is not new, even if no ended run is kept any more. */
 const tasksRead = 100;
 
-/** Reads what a new cluster has. Undefined while it is not known whether it is new, and for a cluster that is not. */
+/** Reads what a new cluster has. Undefined if the cluster is not new, or if that is not known yet. */
 function useNewCluster({ ended, workers }: Figures) {
   const isQuiet = ended.data !== undefined && !ended.data.items.some(({ started }) => started !== null);
   const tasks = useAnswer("listTasks", { limit: tasksRead, schedules: false }, { enabled: isQuiet, everyMs });

@@ -57,7 +57,7 @@ export function useTyped(value: string, waitMs: number, onTyped: (text: string) 
     told.current.splice(0, at < 0 ? told.current.length : at + 1);
     if (at < 0) setText(value);
   }, [value]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs only when the settled text changes.
   useEffect(() => {
     if (settled !== text.trim() || settled === (told.current.at(-1) ?? value)) return;
     told.current.push(settled);

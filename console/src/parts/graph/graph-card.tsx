@@ -4,7 +4,7 @@ import { useWords } from "../../messages/words.ts";
 import { Card } from "../layout/page.tsx";
 import css from "./graph-card.module.css";
 
-/** A graph and the same content as a list, of which one is shown, and below the graph its chosen node with the actions on it. */
+/** A graph, or the same content as a list. Below the graph: the selected node with its actions. */
 export function GraphCard({
   title,
   told,

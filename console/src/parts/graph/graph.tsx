@@ -1,6 +1,6 @@
 /**
- * A directed graph that is walked by arrow keys. Lines are SVG; nodes are links and buttons of the page, so that they have its colours, its
- * focus and its text, and a node opens like any other link. One node is chosen at a time, which is the graph's only tab stop.
+ * A directed graph that is navigated by arrow keys. Lines are SVG; nodes are links and buttons of the page, so that they have its colours,
+ * its focus and its text, and a node opens like any other link. One node is selected at a time; it is the graph's only tab stop.
  */
 import { ActionIcon } from "@mantine/core";
 import { useElementSize, useMediaQuery } from "@mantine/hooks";
@@ -28,11 +28,11 @@ export interface GraphNode {
   name: ReactNode;
   /** The whole name, for a tooltip. */
   title: string;
-  /** The state below the name: its colour, its shape and its word. */
+  /** The state below the name: a shape, a word and a colour. */
   state: ReactNode;
-  /** Read by a screen reader after name and state: what the lines show. */
+  /** Text that only screen readers read, after name and state; it says what the lines show. */
   unseen: string;
-  /** The page that the node opens; undefined for a node that stands for several, which `onPress` opens. */
+  /** The page that the node opens; undefined for a node that stands for several runs, which `onPress` opens. */
   opens?: { to: "/tasks/$task"; params: { task: string } } | { to: "/runs/$run"; params: { run: string } };
   onPress?: () => void;
   /** True for the node that the page is about. */
@@ -43,7 +43,7 @@ export interface GraphNode {
 export interface GraphLine {
   from: string;
   to: string;
-  /** Written on the line. */
+  /** The text on the line. */
   word?: string;
   /** The look of the line, in addition to its word. */
   kind?: "usual" | "failure" | "any";
@@ -59,7 +59,7 @@ interface GraphProps {
 
 const box = { width: 208, height: 66 };
 const [leastZoom, mostZoom, zoomStep] = [0.2, 1.6, 1.25];
-/** A graph that is larger than its place begins no smaller than this, so that its text can be read. */
+/** The initial zoom of a graph that is larger than its place is at least this, so that its text can be read. */
 const readableZoom = 0.7;
 
 export function Graph({ label, nodes, lines, chosen, onChoose }: GraphProps) {
@@ -72,7 +72,7 @@ export function Graph({ label, nodes, lines, chosen, onChoose }: GraphProps) {
     lines.map(({ from, to, word }) => [from, to, word]),
     direction,
   ]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another state of a node moves nothing.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the layout does not depend on the states of the nodes.
   const picture = useMemo(
     () =>
       laid(
@@ -89,9 +89,9 @@ export function Graph({ label, nodes, lines, chosen, onChoose }: GraphProps) {
   const dragging = useDragging(place);
   const here = picture.places.has(chosen) ? chosen : (nodes[0]?.id ?? "");
 
-  /** True from a press that opened a node until its runs are drawn: the node that had the focus is gone then. */
+  /** True after a press that expands a node, until its runs are drawn: the node that had the focus no longer exists then. */
   const losesFocus = useRef(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new picture, or its first zoom, brings the chosen node into view.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only for a new picture, or when the zoom becomes known.
   useEffect(() => {
     const [at, node] = [place.current, picture.places.get(here)];
     if (!at || !node || zoom === undefined) return;
@@ -134,7 +134,7 @@ export function Graph({ label, nodes, lines, chosen, onChoose }: GraphProps) {
           <IconPlus size={16} />
         </ZoomButton>
       </div>
-      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form's. */}
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset belongs in a form. */}
       <div
         ref={place}
         role="group"
@@ -187,7 +187,7 @@ interface NodeProps {
   picture: Laid;
   isChosen: boolean;
   onChoose: (id: string) => void;
-  /** Called before a node that stands for several is opened. */
+  /** Called before a node that stands for several runs is expanded. */
   onOpening: () => void;
 }
 
@@ -234,7 +234,7 @@ function Node({ node, picture, isChosen, onChoose, onOpening }: NodeProps) {
       draggable={false}
       {...given}
       onClick={(event) => {
-        // A press of the pointer chooses the node, so that its actions are shown. Enter has no count of clicks.
+        // A click selects the node, so that its actions are shown. Enter (`detail` 0) and a click with a modifier key follow the link.
         if (event.detail === 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
         onChoose(id);
@@ -297,7 +297,7 @@ function Lines({
   );
 }
 
-/** The zoom of a picture, undefined until the width of its place is known. Ctrl with the wheel zooms, too. */
+/** The zoom of a picture; undefined until the width of its place is known. Ctrl with the wheel zooms too. */
 function useZoom(picture: Laid, width: number, place: React.RefObject<HTMLDivElement | null>) {
   const [own, setOwn] = useState<number>();
   const fitting = width === 0 ? undefined : Math.min(1, width / picture.width);
@@ -311,7 +311,7 @@ function useZoom(picture: Laid, width: number, place: React.RefObject<HTMLDivEle
   turned.current = zoomBy;
   useEffect(() => {
     const at = place.current;
-    // React's own listener of the wheel cannot prevent the browser's zoom.
+    // React registers wheel listeners as passive, so they cannot prevent the browser's own zoom.
     const onWheel = (event: WheelEvent) => {
       if (!event.ctrlKey) return;
       event.preventDefault();
@@ -323,7 +323,7 @@ function useZoom(picture: Laid, width: number, place: React.RefObject<HTMLDivEle
   return { zoom, zoomBy, fit };
 }
 
-/** A mouse moves the picture by its ground; fingers scroll it by themselves. */
+/** Dragging the background with the mouse scrolls the picture. On touch screens, the browser itself scrolls it. */
 function useDragging(place: React.RefObject<HTMLDivElement | null>) {
   const held = useRef<{ x: number; y: number; left: number; top: number }>(undefined);
   return {

@@ -29,7 +29,10 @@ export interface Box {
 }
 
 const margin = 14;
-/** The room of a line's text: 11 px letters, with some space around them. A Chinese letter is wider, and its words are shorter. */
+/**
+ * The space that is reserved for a line's text: 11 px letters, with some space around them. A Chinese character is wider, but Chinese texts
+ * are shorter.
+ */
 const letterWidth = 8;
 const wordHeight = 18;
 
@@ -41,7 +44,7 @@ export function laid(ids: readonly string[], lines: readonly Line[], box: Box, d
     ranksep: 52,
     marginx: margin,
     marginy: margin,
-    // The usual ranker takes twice as long for the same picture: 1.3 s for 300 nodes.
+    // The default ranker takes longer for the same picture.
     ranker: "tight-tree",
   });
   graph.setDefaultEdgeLabel(() => ({}));

@@ -92,7 +92,7 @@ export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) 
 /** A container for wide content, which scrolls horizontally and can be focused by keyboard. */
 export function Wide({ label, children }: { label: string; children: ReactNode }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
     <section className={css.wide} aria-label={label} tabIndex={0}>
       {children}
     </section>

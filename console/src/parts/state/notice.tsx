@@ -55,7 +55,7 @@ export function Waiting({ rows = 6, height = 20 }: { rows?: number; height?: num
   return (
     <div className={css.waiting} role="status" aria-label={t("notice.loading")}>
       {Array.from({ length: rows }, (_, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike.
+        // biome-ignore lint/suspicious/noArrayIndexKey: the placeholders are all alike.
         <Skeleton key={at} height={height} width={`${92 - ((at * 17) % 40)}%`} radius="sm" />
       ))}
     </div>

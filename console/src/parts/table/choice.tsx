@@ -20,7 +20,7 @@ export function useChoice(filter: object) {
   }, []);
   const chooseNone = useCallback(() => setChosen(new Set()), []);
   const of = JSON.stringify(filter);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is what the choice was made among.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed filter must clear the selection.
   useEffect(() => chooseNone(), [of, chooseNone]);
   return { chosen, choose, chooseNone };
 }

@@ -81,7 +81,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     // The rows are rendered after the scroll event, not synchronously in it, so that rendering does not delay scrolling.
     useFlushSync: false,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have another height now.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows must be measured again when their height changes.
   useEffect(() => virtual.measure(), [size]);
   const seen = virtual.getVirtualItems();
   const last = seen.at(-1)?.index ?? 0;
@@ -116,7 +116,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
         }}
         columns={narrow ? undefined : { every, ...columnChoice }}
       />
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its rows' links. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the key presses come from the links of its rows. */}
       <div
         ref={place}
         className={css.place}

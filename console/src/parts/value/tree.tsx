@@ -1,4 +1,4 @@
-/** Any JSON value as a tree that the user opens. Long values are cut at first; the whole value can be copied. */
+/** Any JSON value as a tree that the user can expand. Long values are cut at first; the whole value can be copied. */
 import { ActionIcon, CopyButton } from "@mantine/core";
 import { IconCheck, IconChevronRight, IconCopy } from "@tabler/icons-react";
 import { useState } from "react";

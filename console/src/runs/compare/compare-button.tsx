@@ -46,7 +46,7 @@ export function CompareChosen({ runs }: { runs: readonly Pick<ListedRun, "run">[
   );
 }
 
-/** The bar above a list whose rows can be compared, and nothing else. */
+/** The bar above a list in which runs can be selected only for a comparison. */
 export function CompareBar({
   rows,
   chosen,

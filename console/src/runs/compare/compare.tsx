@@ -83,7 +83,7 @@ function Another({ run, other }: { run: string; other: string }) {
   );
 }
 
-/** Finds the last run of the task that succeeded before the run ended, and goes on to the comparison with it. */
+/** Finds the last run of the task that succeeded before this run ended, and navigates to the comparison with it. */
 function Previous({ run }: { run: Run }) {
   const { t } = useWords();
   const navigate = useNavigate();

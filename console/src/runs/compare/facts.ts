@@ -9,15 +9,15 @@ export interface Fact {
   texts: [string, string];
   /** True if the two differ in a way that may explain how the runs ended; times of day always differ, and do not. */
   differs: boolean;
-  /** How much longer the second one was; undefined if it was not clearly longer or shorter. */
+  /** The second duration divided by the first; undefined if they do not differ clearly. */
   ratio?: number;
 }
 
 const none = "–";
-/** A duration counts as clearly different from this factor and this difference on. */
+/** Two durations differ clearly if they differ by at least this factor and by at least this many ms. */
 const [clearFactor, clearMs] = [1.5, 100];
 
-/** How often the second duration contains the first; undefined if both are about the same, or one is not known. */
+/** The second duration divided by the first; undefined if they do not differ clearly, or if one is unknown. */
 export function ratioOf(first: number | null, second: number | null): number | undefined {
   if (first === null || second === null || Math.abs(second - first) < clearMs) return undefined;
   const ratio = Math.max(1, second) / Math.max(1, first);

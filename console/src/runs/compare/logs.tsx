@@ -65,7 +65,7 @@ function Lines(props: { lines: LogLine[]; others: LogLine[]; isCut: boolean; onl
   const isAlone = alone(lines, others);
   if (lines.length === 0) return <p className="soft">{t("log.none")}</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
     <div className={css.lines} tabIndex={0} role="log" aria-live="off">
       {isCut && <p className="soft">{t("compare.lastLines", { n: lines.length })}</p>}
       {lines.map((line, at) =>

@@ -5,17 +5,17 @@ export type FamilyRun = Answer<"getRunFamily">["runs"][number];
 
 /** A run of a family, or several runs that are alike. */
 export interface FamilyNode {
-  /** A run's number, or for several runs what they have in common. */
+  /** A run's number; for several runs, the properties that they have in common. */
   id: string;
   runs: [FamilyRun, ...FamilyRun[]];
 }
 
-/** This many runs that are alike are shown one by one; more of them as one node. */
+/** Up to this many runs that are alike are shown one by one; more of them are shown as one node. */
 const singlyMost = 6;
 
 /**
- * The runs that each run comes from, among these runs: its inputs, else its parent. A join comes from the last run of each child of its
- * parent, and so from the parent itself only if none of its children is among the runs.
+ * The runs that each run comes from, among these runs: its inputs, else its parent. A join (the run that follows once all children of a run
+ * have ended) comes from the last run of each child; if none of the children is among the runs, it comes from the parent.
  */
 export function causesOf(runs: readonly FamilyRun[]): Map<number, number[]> {
   const known = new Set(runs.map(({ run }) => run));

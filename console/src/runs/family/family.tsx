@@ -1,4 +1,4 @@
-/** The runs that a run comes from, those that it made, and theirs, as a graph and as a list, with the actions on each. */
+/** The family of a run: the runs that it comes from and the runs that it made, directly or indirectly, as a graph and as a list. */
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useAnswer } from "../../api/answers.ts";
@@ -114,7 +114,7 @@ function State({ node: { runs } }: { node: FamilyNode }) {
   );
 }
 
-/** The run that is chosen in the graph, with its actions; or what several runs have in common. */
+/** The run that is selected in the graph, with its actions; for several runs, what they have in common. */
 function Chosen({ node: { runs } }: { node: FamilyNode }) {
   const { t, count } = useWords();
   const [one] = runs;

@@ -39,7 +39,7 @@ export function useHits(search: Search, to: (line: LogLine) => void): Hits {
   const goTo = useRef(to);
   goTo.current = to;
   const hitId = hit?.id;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: one goes there when it is another, not whenever more is read.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls when another hit is selected, not when more hits are loaded.
   useEffect(() => {
     if (hit) goTo.current(hit);
   }, [hitId]);

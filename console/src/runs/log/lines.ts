@@ -124,7 +124,7 @@ export function useLogLines(run: number, state: { live: boolean; ended: string |
       only: { least, attempt },
       after: tail.after,
       onLines: (added) =>
-        // When the last lines were dropped, the stream closes only after the next rendering.
+        // If the last lines were dropped, the new lines are ignored: the stream closes only after the next rendering.
         setWindow((window) => (window.after ? window : followed(window, added, false))),
       onRefused: setError,
       onBroken: setBroken,

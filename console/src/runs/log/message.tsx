@@ -17,7 +17,7 @@ export function Message({ line, find }: { line: LogLine; find: string }) {
     <span className={css.message}>
       {pieces(isLong ? line.message.slice(0, messageShown) : line.message).map((piece, at) => (
         <span
-          // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one text have no other name.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the pieces of a text have no key but their position.
           key={at}
           data-colour={piece.colour ?? undefined}
           className={`${piece.bold ? css.bold : ""} ${piece.faint ? css.faint : ""} ${piece.underlined ? css.underlined : ""}`}

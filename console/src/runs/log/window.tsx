@@ -22,7 +22,7 @@ export function Window({
     <div
       ref={view.place}
       className={css.place}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
       tabIndex={0}
       role="log"
       aria-label={t("log.title")}

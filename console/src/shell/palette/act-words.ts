@@ -15,7 +15,7 @@ export function nameIn(text: string, verbs: string): string {
   return name === "" ? text.trim() : name;
 }
 
-/** True if a word of the text, or of its Chinese, is a word of an act. @param verbs as for `nameIn` */
+/** True if the text contains a word of an act; a Chinese word also counts within other text. @param verbs as for `nameIn` */
 export function hasVerb(text: string, verbs: string): boolean {
   const words = text.toLowerCase().split(/\s+/);
   return verbs.split(" ").some((verb) => (isHan.test(verb) ? text.includes(verb) : words.includes(verb)));
@@ -26,7 +26,7 @@ export const numberIn = (text: string): string => /(?<![\w-])\d+(?![\w-])/.exec(
 
 const isHan = /\p{Script=Han}/u;
 
-/** True if the entry's text contains every typed word; a Chinese text without spaces counts as one word for each of its parts. */
+/** True if the entry's text contains every typed word. A run of Chinese characters counts as a word of its own. */
 export function hasWords(entry: string, text: string): boolean {
   const said = entry.toLowerCase();
   const words = text.toLowerCase().match(/\p{Script=Han}+|[^\s\p{Script=Han}]+/gu) ?? [];

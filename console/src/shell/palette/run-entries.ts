@@ -32,7 +32,8 @@ export function useRunActs(
   const here = numberOf(/^\/runs\/(\d+)/.exec(path)?.[1] ?? "");
   const other = numberOf(numberIn(typed));
   const shown = useAnswer("getRun", { run: here }, { enabled: here > 0 });
-  // A search first: the number may be of no run, or of one that the user may not see, and is none in an unfinished text.
+  // The number is searched before the run is read: there may be no such run, the user may not be allowed to see it, or the text is not
+  // finished.
   const found = useAnswer("search", { q: String(other) }, { enabled: other > 0 && other !== here });
   const isRun = found.data?.runs.some(({ run }) => run === other) ?? false;
   const named = useAnswer("getRun", { run: other }, { enabled: isRun });
@@ -59,7 +60,7 @@ export function useRunActs(
       await navigator.clipboard.writeText(curlOf("getRun", { run }));
       toast({ text: t("act.copied") });
     } catch {
-      // The browser refuses, or it offers no clipboard, because the page was not loaded by HTTPS.
+      // The browser refuses, or offers no clipboard because the page was not loaded by HTTPS.
       toast({ text: t("palette.notCopied"), failed: true });
     }
   };

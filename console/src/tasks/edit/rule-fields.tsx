@@ -170,7 +170,7 @@ function Windows({
               allowDeselect={false}
               data={(["skip", "delay"] as const).map((value) => ({ value, label: t(`edit.then.${value}`) }))}
               value={window.then}
-              // biome-ignore lint/suspicious/noThenProperty: it is called so in a task's options.
+              // biome-ignore lint/suspicious/noThenProperty: a task's option has a field of this name.
               onChange={(then) => then && put({ then: then as Window["then"] })}
             />
             <CloseButton
@@ -191,7 +191,7 @@ function Windows({
         leftSection={<IconPlus size={14} aria-hidden />}
         onClick={() => {
           const id = 1 + Math.max(0, ...windows.map((one) => one.id));
-          // biome-ignore lint/suspicious/noThenProperty: it is called so in a task's options.
+          // biome-ignore lint/suspicious/noThenProperty: a task's option has a field of this name.
           onChange([...windows, { id, from: "22:00", to: "06:00", zone: "UTC", days: [], then: "skip" }]);
         }}
       >

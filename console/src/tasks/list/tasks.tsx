@@ -19,7 +19,7 @@ import { TaskGrid } from "./task-grid.tsx";
 const Create = lazy(() => import("../create/create.tsx").then(({ Create }) => ({ default: Create })));
 
 const pageSize = 200;
-/** The refetch interval: some figures change without an event, such as those of runs that ended at other servers. */
+/** The refetch interval: some figures change without an event. */
 const everyMs = 15_000;
 
 export function Tasks() {

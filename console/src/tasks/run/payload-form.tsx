@@ -181,7 +181,7 @@ function List({
       {error && <p className={css.error}>{error}</p>}
       <ol className={css.items}>
         {items.map((item, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: an item is known by its place.
+          // biome-ignore lint/suspicious/noArrayIndexKey: an item has no key but its position.
           <li key={at}>
             <div className={css.item}>
               <One
@@ -222,7 +222,7 @@ function List({
   );
 }
 
-/** Invalid JSON stays in its field, and the payload keeps its last valid value. */
+/** Edits a value as JSON. Invalid JSON stays in the field, and the payload keeps its last valid value. */
 function Raw({
   value,
   error,

@@ -19,10 +19,10 @@ export function successOf({ counts }: Pick<Period, "counts">): number | null {
   return ended === 0 ? null : counts.succeeded / ended;
 }
 
-/** The least number of periods for which there is room: fewer stand at the right end, and no bar is as wide as the chart. */
+/** The chart has room for at least this many periods. Fewer periods are drawn at the right end, so that no bar is as wide as the chart. */
 const leastShown = 14;
 
-/** Returns where each period lies between the first and the end of the last one, as shares from 0 to 1. */
+/** Returns the position and width of each period, as shares of the chart's width from 0 to 1. */
 export function placesOf(periods: readonly Pick<Period, "from">[], by: Length): { from: number; width: number }[] {
   const lengthMs = { hour: dayMs / 24, day: dayMs, month: 30 * dayMs }[by];
   const starts = periods.map(({ from }) => Date.parse(from));

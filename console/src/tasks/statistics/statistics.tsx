@@ -13,7 +13,7 @@ import css from "./statistics.module.css";
 
 const everyMs = 60_000;
 
-/** How a task did over days and months: ends of runs, durations and lateness, and what is worse than before. */
+/** The statistics of a task by hour, day or month: ends of runs, durations and lateness, and what has become worse. */
 export function StatisticsOfTask({ task }: { task: string }) {
   const { t } = useWords();
   const [by, setBy] = useState<Length>("day");
@@ -88,7 +88,7 @@ function Worse({ worse }: { worse: Statistics["worse"] }) {
   );
 }
 
-/** Formats when a period begins: an hour in the viewer's zone, a day or a month in UTC, in which it begins. */
+/** Formats the beginning of a period: an hour in the viewer's zone; a day or a month in UTC, because these begin at midnight UTC. */
 function fromText(from: string, by: Length, words: Words): string {
   const ms = Date.parse(from);
   const at = new Date(ms);
