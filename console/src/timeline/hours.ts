@@ -58,8 +58,8 @@ export function daysOf({ from, fires }: { from: string; fires: number[] }, zoneN
 const noHour = (): Hour => ({ first: 0, end: 0, fires: 0, peak: 0, peakAt: 0, stripes: Array(stripes).fill(0) });
 
 /**
- * The shade for a count: 0 for none, up to 5 for the largest count (`most`). The scale is logarithmic, because ten more runs matter
- * beside ten but not beside a thousand. Counts below 10 never get the darkest shade.
+ * The shade for a count: 0 for none, 1 to 5 else. The scale is logarithmic up to the largest count (`most`), because ten more runs
+ * matter beside ten but not beside a thousand. Counts below 5 get at most shade 3, counts below 10 at most shade 4.
  */
 export function shadeOf(count: number, most: number): number {
   if (count === 0) return 0;

@@ -29,7 +29,7 @@ export const streamHeaders = (place: CookiePlace): Record<string, string> => ({
   ...headers,
   ...onlyTls(place),
   "content-type": "text/event-stream; charset=utf-8",
-  // A stopping server waits for open connections, and without this header the connection would stay open for a minute after the stream.
+  // A stopping server waits for open connections. Without this header the connection would stay open after the stream.
   connection: "close",
   // Tells nginx not to buffer the stream, which would delay its events.
   "x-accel-buffering": "no",

@@ -23,7 +23,7 @@ interface Follower {
   task: string | undefined;
   reach: Reach;
   waiting: LiveEvent[];
-  /** The number of dropped events, usually about ended runs, that have not been reported yet. */
+  /** The number of dropped events about ended runs that have not been reported yet. */
   left: number;
   wake: () => void;
 }

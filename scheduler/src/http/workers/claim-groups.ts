@@ -45,7 +45,10 @@ interface ClaimGroup {
   cancel: () => void;
 }
 
-/** A claim group with waiting polls queries the store at this interval, in ms, in case a signal was lost. */
+/**
+ * A claim group with waiting polls queries the store at this interval, in ms, in case a signal was lost; groups of a single session (`own`)
+ * do not.
+ */
 const lookMs = 5_000;
 /**
  * Fairness claims (`turn`: a few runs of each task that waits behind others) of one claim group follow each other at this interval, in ms,

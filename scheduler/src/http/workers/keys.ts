@@ -58,8 +58,9 @@ export class Keys {
     const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
     if (proven && present.key.revokedMs !== null) throw revoked(present.key);
     let key: Known | null | undefined = present?.key;
-    // Only a key that is not cached costs a query of the store, and only until its network has sent too many wrong keys. A wrong secret for
-    // a key that was read recently costs no query.
+    // A key that was read in the last `freshMs` costs no query, even if the secret is wrong. Later, a cached key with the right secret is
+    // read again. Any other key is read only until its network has sent too many wrong keys; then it is looked up among all keys, which are
+    // read together.
     if (fresh && !(proven && now)) key = present.key;
     else if (proven || this.#failed.turnedAwayMs(network) === 0)
       key = await (now ? this.#read(given.keyId) : this.#readOnce(given.keyId));

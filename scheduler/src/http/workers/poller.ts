@@ -277,7 +277,7 @@ export class Poller {
 
   /**
    * Compares the session's claims in the store with the fences that the worker reports as held. Returns the runs that the worker does not
-   * know, and the fences (`lost`) that are no longer claims.
+   * know, and the fences (`lost`) that are no longer claims and were not settled recently.
    */
   async #compare(session: Attached, holds: number[] | undefined): Promise<{ runs: ClaimedRun[]; lost: number[] }> {
     if (!holds) return { runs: [], lost: [] };

@@ -74,7 +74,7 @@ export class WaitingPoll {
     else this.#finish(() => this.#settle.resolve(runs));
   }
 
-  /** Ends the poll with an error. A poll for which runs are being claimed ends with that claim instead. */
+  /** Ends the poll with an error. Has no effect while runs are being claimed for the poll, because the worker must receive these runs. */
   refuse(error: CarillonError): void {
     if (!this.#claiming) this.#finish(() => this.#settle.reject(error));
   }
