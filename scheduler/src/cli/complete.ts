@@ -13,8 +13,8 @@ const answerMs = 1_500;
 const namesMost = 200;
 
 /**
- * Prints completions for a shell: on the first line `files` or `words`, then one candidate per line; for zsh and fish a tab and the
- * description follow each. Prints no errors, because a message would appear in the middle of the line that the user is typing.
+ * Prints completions for a shell: on the first line `files` or `words`, then one candidate per line; for zsh and fish, a candidate's
+ * description follows after a tab. Prints no errors, because a message would appear in the middle of the line that the user is typing.
  * @param given for bash: the last word as bash split it, and the line up to the cursor; for the other shells: the words
  */
 export async function complete(program: Command, [shell = "", ...given]: string[]): Promise<ExitCode> {

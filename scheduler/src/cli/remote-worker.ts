@@ -11,7 +11,7 @@ import type { Terminal } from "./screen/terminal.ts";
 
 export type RemoteOptions = NodeOptions & { key?: string };
 
-/** Flags that need direct access to the store, so a remote worker refuses them. */
+/** Flags of processes that use the store directly; a remote worker refuses them. */
 const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolean][] = [
   ["--store", ({ store }) => store !== undefined],
   ["--directory", ({ directory }) => directory !== undefined],

@@ -41,7 +41,7 @@ import { storeRules } from "./alarm-rules.ts";
 import { storeAudit } from "./audits.ts";
 import { storeHooks } from "./hooks.ts";
 
-/** A list shows at most this number of users, or of secrets. */
+/** A list shows at most this number of users, tokens, secrets, or sign-ins of a user. */
 const listedMost = 10_000;
 
 type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };

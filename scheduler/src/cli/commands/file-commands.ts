@@ -18,8 +18,8 @@ const onlyPlans = (command: Command, args: string[]) =>
 const isMonitor = (command: Command) => command.name() === "check" && command.parent?.parent === null;
 
 /**
- * Returns the exit code for a wrong command line. A command that only plans gives `failed` instead of `usage`, whose code 2
- * means pending changes; `check` gives the code with which monitors report an unknown state.
+ * Returns the exit code for a failed command. A command that only plans gives `failed` instead of `usage`, whose code 2 means pending
+ * changes; `check` gives the code with which monitors report an unknown state.
  */
 export const tellsChanges = (command: Command, args: string[], code: ExitCode): ExitCode => {
   if (isMonitor(command)) return unknownExit;

@@ -31,7 +31,10 @@ export async function readConfig(
   return file;
 }
 
-/** As `readConfig` but without checks, for a caller that itself reports every problem in the file. @throws CONFIG_INVALID */
+/**
+ * As `readConfig` but without checks, for a caller that itself reports every problem in the file.
+ * @throws CONFIG_INVALID; OPTION_INVALID for "env:NAME" if the variable is not set
+ */
 export async function readRaw(named: string | undefined): Promise<ConfigFile | undefined> {
   const there = named ? [named] : configNames.filter((name) => existsSync(name));
   const [path] = there;

@@ -306,7 +306,7 @@ export interface ClusterHooks {
 }
 
 export interface ClusterAlarms {
-  /** Returns the open alarms, and the last messages about them. */
+  /** Returns the open alarms, and the latest messages about alarms. */
   look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
   /** Acknowledges open alarms. @param task null: all open alarms of the rule @returns the number of acknowledged alarms */
   acknowledge(rule: string, task: string | null, reason: string): Promise<number>;
@@ -318,7 +318,7 @@ export interface ClusterAlarms {
   rules(): Promise<{ given: Answer<"listAlarmRules">["rules"]; stored: StoredRule[] }>;
   /** @throws ALARM_UNKNOWN */
   rule(name: string): Promise<StoredRule>;
-  /** Stores a new rule, or the next version of the rule with this name. @throws ALARM_RULE_STALE, OPTION_INVALID */
+  /** Stores a new rule, or the next version of the rule with this name. @throws ALARM_RULE_EXISTS, ALARM_RULE_STALE, OPTION_INVALID */
   setRule(name: string, content: RuleContent, reason: string): Promise<StoredRule>;
   /** @throws ALARM_UNKNOWN */
   removeRule(name: string, reason: string): Promise<void>;

@@ -34,8 +34,8 @@ export function barsOf(run: RunRecord, attempts: AttemptRecord[]): Bar[] {
 }
 
 /**
- * Draws one line per attempt: `·` while the first attempt was due and unclaimed, `░` while an attempt was claimed and not
- * started, `█` while it ran; `▏` marks the due time.
+ * Draws one line per attempt: `·` while the first attempt was due and unclaimed, `░` while an attempt was claimed and not started, `█`
+ * while it ran.
  */
 export function waterfallLines(run: RunRecord, bars: Bar[], nowMs: number, width: number, style: Style): string[] {
   if (bars.length === 0) return [];

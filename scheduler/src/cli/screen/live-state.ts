@@ -54,7 +54,7 @@ export class LiveState {
     else this.#lateness[this.#latest++ % keptLateness] = ms;
   }
 
-  /** Percentiles of the lateness of the latest starts, in ms; null if no run has started yet. */
+  /** Percentiles of the lateness of the latest starts of first attempts, in ms; null if no first attempt has started yet. */
   lateness(): { p50: number; p99: number; max: number } | null {
     if (this.#lateness.length === 0) return null;
     const sorted = [...this.#lateness].sort((a, b) => a - b);
@@ -94,7 +94,7 @@ export interface Frame {
 
 const label = (text: string, style: Style) => style.dim(pad(text, 9));
 
-/** Below this width in columns, the list of upcoming runs has no label beside it and task names are cut shorter. */
+/** Below this width in columns, the list of ended runs has no label beside it and task names are cut shorter. */
 const roomyWidth = 80;
 
 /** Draws the view: at most `height` lines, none wider than `width` columns. */

@@ -36,7 +36,10 @@ export interface TopState {
   leader: Term | null;
 }
 
-/** Reads a cluster repeatedly. Tasks and dead letters, which change rarely or cost more, are read less often than runs and members. */
+/**
+ * Reads a cluster repeatedly. Tasks and dead letters, which change rarely or cost more, are read at most every `oftenMs`; with more than
+ * `fewTasks` tasks, every `rarelyMs`.
+ */
 export class TopReader {
   readonly #cluster: Cluster;
   #tasks: ListedTask[] = [];

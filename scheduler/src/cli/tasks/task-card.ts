@@ -118,7 +118,7 @@ function partsChanged(definition: TaskDefinition, before: VersionRecord | undefi
   return before ? differences(before.definition, definition) : [];
 }
 
-/** Formats one letter per run, the first letter of its state; the latest run is the last letter. */
+/** Formats one symbol per run, the symbol of its state; the latest run is the last symbol. */
 function strip(runs: RunRecord[], { style }: Terminal): string {
   return [...runs]
     .reverse()
@@ -130,7 +130,7 @@ interface Card {
   record: TaskRecord;
   counters: Counters;
   schedules: number;
-  /** Names of the live workers that serve the task's group. */
+  /** Names of the live workers that may run the task. */
   workers: string[];
   followers: Follower[];
   releases: ReleaseOfTask[];

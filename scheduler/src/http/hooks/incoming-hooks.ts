@@ -28,7 +28,7 @@ export interface IncomingHooksOptions {
   checkServing: () => void;
 }
 
-/** How long the hooks are cached, in ms. Requests from outside therefore cost the store at most one query in this time. */
+/** How long the hooks are cached, in ms. Requests with wrong signatures therefore cost the store at most one query in this time. */
 const freshMs = 1_000;
 /** The shortest interval in ms between two log lines about one hook whose secret cannot be decrypted. */
 const logAgainMs = 60_000;
