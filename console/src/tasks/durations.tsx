@@ -1,4 +1,4 @@
-/** Shows the durations of the last runs as bars, oldest first, and their start delays as a line. */
+/** Shows the durations of the last runs as bars, oldest first, and below them their start delays as smaller bars. */
 import { scaleBand, scaleLinear } from "d3-scale";
 import { useState } from "react";
 import { useWords } from "../messages/words.ts";

@@ -7,7 +7,7 @@ import { Table } from "../parts/table/table.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import css from "./task.module.css";
 
-/** The releases of the program that define the task: the one in force, and the others. */
+/** The releases of the programs that define the task: the one in force, and the others. */
 export function Releases({ task }: { task: string }) {
   const { t } = useWords();
   const releases = useAnswer("listTaskReleases", { task });

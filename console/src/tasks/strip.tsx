@@ -1,4 +1,7 @@
-/** The last runs as a row of bars, oldest first: colour and pattern show how each run ended, height how long it took. */
+/**
+ * The last runs as a row of bars, oldest first: colour and pattern show how each run ended, height how long it took; a failed run's bar has
+ * the full height.
+ */
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { toneOf } from "../parts/state/mark.tsx";
