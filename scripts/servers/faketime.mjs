@@ -7,10 +7,9 @@ import { programFolders } from "./server.mjs";
 const variable = "CARILLON_TEST_FAKETIME";
 
 /**
- * A library that other servers are started with; no server is started. The library opens its file within each call that reads the
- * clock. PostgreSQL's signal handlers read the clock too. If such a handler interrupts a call of the library, the backend aborts
- * and the server restarts. With libfaketime.so.1 that happened within some 200 statement timeouts. libfaketimeMT.so.1 blocks
- * signals during the call, and in 3,000 timeouts no backend aborted.
+ * A library that other servers are started with; no server is started. The library opens its file within each call that reads the clock.
+ * PostgreSQL's signal handlers read the clock too. If such a handler interrupts a call of the library, the backend aborts and the server
+ * restarts; with libfaketime.so.1 statement timeouts cause that. libfaketimeMT.so.1 blocks signals during the call.
  * @type {Omit<ServerKind, "start">}
  */
 export const faketime = {
