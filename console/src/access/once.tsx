@@ -4,7 +4,7 @@ import { useWords } from "../messages/words.ts";
 import { Dialog } from "../parts/layout/dialog.tsx";
 import css from "./access.module.css";
 
-/** Shows the secret of a new token or worker key. It is shown once: no copy is kept. */
+/** Shows the secret of a new token or worker key, or the new secret of an incoming webhook. It is shown once: no copy is kept. */
 export function Once({
   title,
   secret,

@@ -141,7 +141,7 @@ function usePinned(list: string, groups: Group[] | undefined): string | undefine
 }
 
 const tasksShown = 2;
-/** The most groups that the page shows; the largest come first. */
+/** The number of groups that the page shows at first, the largest ones; the button for more adds as many. */
 const groupsShown = 100;
 
 /** @param more true if the server has more groups than the list */

@@ -1,6 +1,6 @@
 /**
- * The command palette, which navigates by a few letters: to screens, tasks, runs and operations by number, open alarms, workers,
- * and preferences. It also opens the dialogs of acts on tasks, groups and workers.
+ * The command palette, which navigates by a few letters: to screens, tasks, runs and operations by number, open alarms, workers, and
+ * preferences. It also opens the dialogs of acts on tasks, runs, groups and workers.
  */
 import { Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";

@@ -1,6 +1,6 @@
 /**
  * Records the keys that the user types after opening the palette until its field has the focus. Otherwise these keys would trigger
- * shortcuts of the page, and Enter would open the palette's first entry.
+ * shortcuts of the page, or would be lost.
  */
 export class TypedAhead {
   #text = "";
