@@ -122,14 +122,15 @@ export function removeSecret(name: string, options: SetOptions, terminal: Termin
 export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   requireKeys(options);
   return withCluster(options, async ({ cluster, signal }) => {
-    let [key, rewrapped] = ["", 0];
-    for (let left = 1; left > 0 && !signal.aborted; ) {
+    let [key, rewrapped, left] = ["", 0, 0];
+    do {
       const done = await cluster.secrets.rewrap(options.reason ?? "");
-      key = done.key;
       rewrapped += done.rewrapped;
-      left = done.left;
-    }
-    if (terminal.json) terminal.object({ key, rewrapped });
+      ({ key, left } = done);
+    } while (left > 0 && !signal.aborted);
+    if (terminal.json) terminal.object({ key, rewrapped, left });
+    else if (left > 0)
+      terminal.line(`${rewrapped} values are wrapped anew, and ${left} are left: run the command again`);
     else terminal.line(`${rewrapped} values are wrapped anew, all by the key ${key}`);
     return exitCodes.ok;
   });

@@ -14,6 +14,7 @@ export class WaitingPoll {
   #cancel: () => void;
   #claiming = false;
   #wantsEnd = false;
+  #refusal: CarillonError | undefined;
   #over = false;
   #claimed: Promise<void> = Promise.resolve();
   readonly #listeners: (() => void)[] = [];
@@ -60,7 +61,9 @@ export class WaitingPoll {
     try {
       const runs = await claim();
       this.#claiming = false;
+      const refusal = this.#refusal;
       if (runs.length > 0 || this.#wantsEnd) this.#finish(() => this.#settle.resolve(runs));
+      else if (refusal) this.#finish(() => this.#settle.reject(refusal));
     } catch (error) {
       this.#claiming = false;
       // The store may have claimed runs before the error, so the worker receives the error and then compares its runs with the store.
@@ -74,9 +77,10 @@ export class WaitingPoll {
     else this.#finish(() => this.#settle.resolve(runs));
   }
 
-  /** Ends the poll with an error. Has no effect while runs are being claimed for the poll, because the worker must receive these runs. */
+  /** Ends the poll with an error. While runs are being claimed for the poll, only if there are none, because the worker must receive them. */
   refuse(error: CarillonError): void {
-    if (!this.#claiming) this.#finish(() => this.#settle.reject(error));
+    if (this.#claiming) this.#refusal = error;
+    else this.#finish(() => this.#settle.reject(error));
   }
 
   #finish(settle: () => void): void {
