@@ -32,6 +32,7 @@ import { DueQueue } from "./running/due-queue.ts";
 import { DueTimer } from "./running/due-timer.ts";
 import { HeldRun, type RunHost } from "./running/held-run.ts";
 import { LogBuffer } from "./running/log-buffer.ts";
+import { Turn } from "./running/turn.ts";
 import { cancelled, failed, settlementOf, succeeded } from "./running/verdict.ts";
 import { WaitingRuns, waitingOf } from "./running/waiting-runs.ts";
 import { stopWork } from "./stop.ts";
@@ -76,6 +77,7 @@ export class Worker implements RunHost {
   #stopping = false;
   #stopped = false;
   readonly #dueTimer: DueTimer;
+  readonly #turn = new Turn(() => this.#startOverdue());
   /** True if the last claim left runs in the store, or may have left some. */
   #behind = true;
   #cancelGuard: () => void = () => undefined;
@@ -368,7 +370,7 @@ export class Worker implements RunHost {
       while (this.#overdue.size > 0 && this.#running < concurrency) {
         // One reading of the clock serves the whole start: at ten thousand starts at once, reading clocks took a sixth of the time.
         const mono = this.clock.monotonic();
-        if (!membership.trusted(mono)) break;
+        if (!this.#turn.lasts(mono) || !membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
         if (run.expired) this.#do(run, run.on("give back")); // The run is given back; its next claim ends it as expired.
         if (run.state !== "waiting") continue;
@@ -379,6 +381,7 @@ export class Worker implements RunHost {
     } finally {
       this.#startsOverdue = false;
     }
+    this.#turn.ended(this.clock, this.#overdue.size > 0);
     this.#handOn.look();
   }
 
@@ -411,10 +414,8 @@ export class Worker implements RunHost {
     this.#fairness.ended();
     if (this.#startsOverdue) return;
     this.#startsOverdue = true;
-    queueMicrotask(this.#startNext);
+    queueMicrotask(this.#turn.again);
   }
-
-  readonly #startNext = (): void => this.#startOverdue();
 
   readonly #hidden = (verdict: Verdict): Verdict => this.secrets?.redactor.verdict(verdict) ?? verdict;
 

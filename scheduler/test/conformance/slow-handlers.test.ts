@@ -113,3 +113,32 @@ it("a run claimed ahead by a full worker starts on a free slot, before one due 3
     await until("both to begin", () => begun.length === 4);
     expect(begun).toEqual(["slow on full", "slow on full", "ahead on free", "later on free"]);
   }));
+
+it("asynchronous handlers that compute take turns with everything else, however many runs are due", () =>
+  staged(async ({ tower: make }) => {
+    const tower = make();
+    /** Turns of the event loop that other work of this process had so far. */
+    let turns = 0;
+    let stopped = false;
+    const count = () => {
+      turns++;
+      if (!stopped) setImmediate(count);
+    };
+    const seen: number[] = [];
+    const busy = tower.task("busy", {}, async () => {
+      seen.push(turns);
+      const endMs = performance.now() + 5;
+      while (performance.now() < endMs);
+    });
+    await tower.open();
+    await Promise.all(Array.from({ length: 200 }, () => busy.enqueue(null)));
+    count();
+    try {
+      await tower.start();
+      await until("all to have begun", () => seen.length === 200);
+    } finally {
+      stopped = true;
+    }
+    // They compute for a second in all, and a turn of starts ends after a twentieth of it.
+    expect(new Set(seen).size).toBeGreaterThan(10);
+  }));

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 
 /** Delay in ms that makes the timer fire in the next turn of the event loop. */
-const turnMs = 0.001;
+export const turnMs = 0.001;
 
 /**
  * A single timer for the next due run. If that run is already due, the callback is called in a microtask, because a timer takes at
