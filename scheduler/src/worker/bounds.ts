@@ -4,14 +4,14 @@ export const backlogRuns = claimsPerStatement / 2;
 /** The most claimed runs that a worker holds. Each takes about 700 bytes. */
 export const heldMax = 100_000;
 /**
- * Decides when a worker releases runs that wait in it for a slot, so that another worker can start them: each run that has waited
- * for `waitedMs`, except `spared` runs per slot. The spared runs can start soon, and if no other worker is free, they would only
- * be claimed again here. After 5 s no run is spared, because behind runs that take ten minutes it would wait while other workers
- * are idle.
+ * Decides when a worker releases runs that wait in it for a slot, so that another worker can start them: each run that has waited for
+ * `waitedMs`, except those that this worker can start within `sparedMs` at its measured pace. If no other worker is free, they would only be
+ * claimed again here, and of a hundred thousand quick runs that are due at once, releasing and claiming the last ones takes longer than
+ * starting them. After 5 s no run is spared, because behind runs that take ten minutes it would wait while other workers are idle.
  */
 export const givenBack = [
-  { waitedMs: 5_000, spared: 0 },
-  { waitedMs: 1_000, spared: 1 },
+  { waitedMs: 5_000, sparedMs: 0 },
+  { waitedMs: 1_000, sparedMs: 1_000 },
 ] as const;
 /**
  * A stopping worker still starts runs due within this time, in ms, because another worker would need longer to be notified and claim them.

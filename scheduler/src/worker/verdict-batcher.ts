@@ -101,9 +101,16 @@ export class VerdictBatcher {
   #takeOthers(): Settlement[] {
     const large = this.#large;
     if (!large) return [];
-    const others = this.#waiting.filter(({ taskId }) => !large.has(taskId)).slice(0, manyVerdicts);
-    const taken = new Set(others);
-    if (others.length > 0) this.#waiting = this.#waiting.filter((settlement) => !taken.has(settlement));
+    const others: Settlement[] = [];
+    const left: Settlement[] = [];
+    let seen = 0;
+    for (; seen < this.#waiting.length && others.length < manyVerdicts; seen++) {
+      const settlement = this.#waiting[seen] as Settlement;
+      (large.has(settlement.taskId) ? left : others).push(settlement);
+    }
+    // Hundreds of thousands of verdicts may wait, so only those that were looked at are moved.
+    if (left.length === 0) this.#waiting.splice(0, seen);
+    else if (others.length > 0) this.#waiting = left.concat(this.#waiting.slice(seen));
     return others;
   }
 

@@ -23,7 +23,6 @@ export interface HandOnHost {
   readonly log: Log;
   readonly overdue: DueQueue;
   readonly pace: Pace;
-  readonly concurrency: number;
   now(): number;
   sessionId(): number;
   /** True if this worker has no free slot and all waiting runs were claimed under the current session. */
@@ -61,10 +60,10 @@ export class HandOn {
 
   /** Gives back runs that have waited for seconds, whether or not another worker has a free slot. */
   giveUp(): void {
-    const { overdue, pace, concurrency, now, giveBack } = this.#host;
-    for (const { waitedMs, spared } of givenBack) {
-      const tooMany = overdue.takeOverdue(now() - waitedMs, spared * concurrency);
-      if (tooMany.length > 0) pace.gaveBack(waitedMs, spared === 0);
+    const { overdue, pace, now, giveBack } = this.#host;
+    for (const { waitedMs, sparedMs } of givenBack) {
+      const tooMany = overdue.takeOverdue(now() - waitedMs, sparedMs === 0 ? 0 : pace.startable(sparedMs));
+      if (tooMany.length > 0) pace.gaveBack(waitedMs, sparedMs === 0);
       for (const run of tooMany) giveBack(run);
     }
   }
