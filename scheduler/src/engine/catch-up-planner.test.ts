@@ -22,7 +22,7 @@ it("queries an unplannable slot ever less often, despite heartbeats that report 
       },
     },
     membership: { node: "a", sessionId: 1, term: () => null, trusted: () => true, refresh: () => tellPulse() },
-    planner: { plan: async () => undefined, setAside: () => [] },
+    planner: { plan: async () => undefined, setAside: () => [], plans: false },
     clock,
     storeClock,
     log: silentLog,
@@ -48,5 +48,32 @@ it("queries an unplannable slot ever less often, despite heartbeats that report 
   await catchUpPlanner.run();
   await pass(100);
   expect(looks.length - before, "of another slot it looks twice at once").toBeGreaterThan(2);
+  await catchUpPlanner.stop();
+});
+
+it("leaves slots to the planner of its own process while that one plans", async () => {
+  const clock = new VirtualClock(1_000_000);
+  const storeClock = new StoreClock(clock);
+  const planner = {
+    plans: true,
+    planned: 0,
+    plan: async () => void planner.planned++,
+    setAside: () => [],
+  };
+  const catchUpPlanner = new CatchUpPlanner({
+    store: { plans: { due: async () => [{ taskId: 1, version: 1, nextSlotMs: clock.wall() }] } },
+    membership: { node: "a", sessionId: 1, term: () => 1, trusted: () => true, refresh: () => undefined },
+    planner,
+    clock,
+    storeClock,
+    log: silentLog,
+    horizonMs: 15_000,
+    aheadMs: 2_000,
+  } as unknown as CatchUpPlannerOptions);
+  await catchUpPlanner.run();
+  expect(planner.planned).toBe(0);
+  planner.plans = false;
+  await catchUpPlanner.run();
+  expect(planner.planned).toBeGreaterThan(0);
   await catchUpPlanner.stop();
 });

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import { silentLog } from "../base/log.ts";
+import type { Pulse } from "../cluster/session-store.ts";
 import { cron, every } from "../schedule/schedule.ts";
 import type { PlanWrite, SetAside } from "../slots/plan-store.ts";
 import { Definitions } from "../store/definitions.ts";
@@ -74,4 +75,47 @@ it("plans the other tasks if one has an unreadable schedule, and logs that once"
   clock.advance(5 * 60_000);
   await planner.plan(clock.wall() + 2_000, null);
   expect([planner.unreadable, planner.unreadableFound()], "paused or removed").toEqual([0, []]);
+});
+
+it("begins to plan a crowd of slots before the horizon, and plans no other slots earlier than usual", async () => {
+  const clock = new VirtualClock(1_000_000);
+  const storeClock = new StoreClock(clock);
+  const crowdMs = clock.wall() + 500_000;
+  const planned: number[] = [];
+  let crowd = 40_000;
+  const planner = new Planner({
+    store: {
+      plans: {
+        due: async (untilMs: number) => {
+          planned.push(untilMs - clock.wall());
+          return [];
+        },
+        nth: async (untilMs: number, n: number) => (crowdMs <= untilMs && n <= crowd ? crowdMs : null),
+      },
+    },
+    membership: { node: "here", sessionId: 1, term: () => 1 },
+    clock,
+    storeClock,
+    log: silentLog,
+    horizonMs: 15_000,
+  } as unknown as PlannerOptions);
+  const pulse = async (inMs: number) => {
+    planner.onPulse({ nextSlotMs: clock.wall() + inMs } as Pulse);
+    while (planner.plans) await new Promise(setImmediate);
+  };
+  await pulse(700_000);
+  expect(planned, "nothing is due for longer than it looks ahead").toEqual([]);
+  await pulse(500_000);
+  expect(planned, "the crowd is far").toEqual([15_000]);
+  await pulse(500_000);
+  expect(planned, "nor does each heartbeat look for it").toEqual([15_000]);
+  clock.advance(460_000);
+  while (planner.plans) await new Promise(setImmediate);
+  expect(planned, "its time is nearer than the planning takes").toEqual([15_000, 15_000, expect.any(Number)]);
+  expect(planned[2]).toBeGreaterThan(40_000 * 0.3 + 15_000);
+  crowd = 0;
+  clock.advance(15_000);
+  while (planner.plans) await new Promise(setImmediate);
+  expect(planned, "another crowd might have followed").toHaveLength(4);
+  await planner.stop();
 });

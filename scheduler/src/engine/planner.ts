@@ -1,5 +1,5 @@
 import type { Finding } from "../alarms/alarms.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, EarliestTimer } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
@@ -11,6 +11,7 @@ import type { Definitions } from "../store/definitions.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { isPaced } from "../task/policies.ts";
+import { Crowd, farMs, lookEveryMs } from "./crowd.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { type Reason, Unread } from "./unread.ts";
 
@@ -27,8 +28,10 @@ export interface PlannerOptions {
 }
 
 /**
- * The maximum number of tasks read by one statement, and the number of slots after which a batch is written; a task's slots stay together.
+ * The maximum number of plans read by one statement; the maximum number of tasks written by one, whose definitions are read while the tasks
+ * before them are written; and the number of slots after which a batch is written. A task's slots stay together.
  */
+const plansPerRead = 8_000;
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
 /**
@@ -55,17 +58,26 @@ export class Planner {
   readonly #options: PlannerOptions;
   readonly #flight: SingleFlight;
   readonly #unread: Unread;
+  readonly #crowd = new Crowd();
+  readonly #crowdTimer: EarliestTimer;
+  /** When this process last looked for a crowd, by its monotonic clock. */
+  #lookedMono = Number.NEGATIVE_INFINITY;
 
   constructor(options: PlannerOptions) {
     this.#options = options;
     this.#unread = new Unread(options.clock);
     this.#flight = new SingleFlight("planner", options.log, () => this.#lead());
+    this.#crowdTimer = new EarliestTimer(options.clock, () => {
+      this.#lookedMono = Number.NEGATIVE_INFINITY;
+      void this.run();
+    });
   }
 
   /** The answer to a heartbeat contains the earliest unplanned slot, so a cluster with few tasks needs no further query. */
   onPulse({ nextSlotMs }: Pulse): void {
-    const { storeClock, horizonMs } = this.#options;
-    if (nextSlotMs !== null && nextSlotMs <= storeClock.now() + horizonMs * refill) void this.run();
+    if (nextSlotMs === null) return;
+    const inMs = this.#options.storeClock.until(nextSlotMs);
+    if (inMs <= this.#options.horizonMs * refill || (inMs <= farMs && this.#looks())) void this.run();
   }
 
   /** Plans if this process leads. Called when slots may be due, a task has changed, or leadership begins. */
@@ -88,14 +100,43 @@ export class Planner {
     return this.#unread.findings(membership.node, (taskId) => definitions.get(taskId)?.version);
   }
 
+  /** True while this process plans as the leader. */
+  get plans(): boolean {
+    return this.#flight.flies;
+  }
+
   stop(): Promise<void> {
+    this.#crowdTimer.close();
     return this.#flight.stop();
   }
 
   async #lead(): Promise<void> {
     const { membership, storeClock, horizonMs } = this.#options;
     const term = membership.term();
-    if (term !== null) await this.plan(storeClock.now() + horizonMs, term);
+    if (term === null) return;
+    await this.plan(storeClock.now() + horizonMs, term);
+    await this.#planCrowd(term);
+  }
+
+  #looks(): boolean {
+    return this.#options.clock.monotonic() - this.#lookedMono >= lookEveryMs;
+  }
+
+  /** Plans a crowd of slots that takes longer than the horizon, if it is time to begin; otherwise sets a timer. */
+  async #planCrowd(term: number): Promise<void> {
+    const { store, clock, storeClock, horizonMs } = this.#options;
+    if (!this.#looks()) return;
+    this.#lookedMono = clock.monotonic();
+    const farthestMs = storeClock.now() + farMs;
+    const begin = await this.#crowd.begin((n) => store.plans.nth(farthestMs, n), horizonMs);
+    if (begin === null) return;
+    const inMs = storeClock.until(begin.atMs);
+    if (inMs > 0) this.#crowdTimer.within(inMs);
+    else {
+      await this.plan(begin.untilMs, term);
+      // Another crowd may follow.
+      this.#crowdTimer.within(horizonMs);
+    }
   }
 
   /**
@@ -104,7 +145,7 @@ export class Planner {
    */
   #stepsOf(due: readonly DuePlan[], nowMs: number, untilMs: number): Steps {
     const { definitions } = this.#options;
-    const steps: Steps = { writes: [], unread: 0, open: due.length === tasksPerStep };
+    const steps: Steps = { writes: [], unread: 0, open: false };
     const news: Reason[] = [];
     let slots = 0;
     for (const plan of due) {
@@ -142,30 +183,50 @@ export class Planner {
   }
 
   /**
-   * Plans the slots up to `untilMs` that have not been planned yet. One step plans a limited number of tasks; steps follow until no such
-   * slot is left, a step achieves nothing, or the term ends.
+   * Plans the slots up to `untilMs` that have not been planned yet, the earliest first. One step plans a limited number of tasks; steps
+   * follow until no such slot is left, a step achieves nothing, or the term ends.
    * @param term the leader's term; null if `CatchUpPlanner` calls this on a node that is not the leader
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
-    const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;
+    const { store, clock } = this.#options;
     const beganMono = clock.monotonic();
     for (;;) {
-      const due = await store.plans.due(untilMs, tasksPerStep, this.#unread.setAside());
+      const due = await store.plans.due(untilMs, plansPerRead, this.#unread.setAside());
       if (due.length === 0) break;
-      await definitions.ensure(due);
+      const left = await this.#planAll(due, untilMs, term);
+      if (left === "none" && due.length < plansPerRead) break;
+      if (left === "given up") return;
+    }
+    this.#unread.looked(beganMono);
+  }
+
+  /**
+   * Plans the slots of `due` up to `untilMs`.
+   * @returns "given up" if a step wrote nothing, because another planner or an edit has changed or locked its plans, or if the term is over;
+   * the next heartbeat reports the plans again
+   */
+  async #planAll(due: readonly DuePlan[], untilMs: number, term: number | null): Promise<"none" | "more" | "given up"> {
+    const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;
+    let known = definitions.ensure(due.slice(0, tasksPerStep));
+    for (let from = 0; from < due.length; from += tasksPerStep) {
+      const beganMono = clock.monotonic();
+      await known;
       const nowMs = storeClock.now();
-      const { writes, unread, open } = this.#stepsOf(due, nowMs, untilMs);
+      const { writes, unread, open } = this.#stepsOf(due.slice(from, from + tasksPerStep), nowMs, untilMs);
+      known = definitions.ensure(due.slice(from + tasksPerStep, from + 2 * tasksPerStep));
+      // If it fails, `await` above throws the error in the next step.
+      known.catch(() => undefined);
       const { taken, accepted } =
         writes.length === 0
           ? { taken: nothing, accepted: 0 }
           : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
-      if (!open) break;
-      // Nothing was written, because another planner or an edit has changed or locked the rows of these plans. The next heartbeat reports
-      // the plans again.
-      if (taken.size + unread === 0) return;
-      if (term !== null && membership.term() !== term) return;
+      this.#crowd.took(accepted, clock.monotonic() - beganMono);
+      const more = open || from + tasksPerStep < due.length;
+      if (more && taken.size + unread === 0) return "given up";
+      if (more && term !== null && membership.term() !== term) return "given up";
+      if (open) return "more";
     }
-    this.#unread.looked(beganMono);
+    return "none";
   }
 }

@@ -33,6 +33,11 @@ export class SingleFlight {
     return this.#flight;
   }
 
+  /** True while the operation runs. */
+  get flies(): boolean {
+    return this.#flight !== undefined;
+  }
+
   /** Prevents further runs of the operation; resolves when the current one has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;

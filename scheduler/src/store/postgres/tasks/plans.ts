@@ -15,6 +15,14 @@ import { ensureLedger } from "./history.ts";
 export function planStore(database: Database): PlanStore {
   return {
     due: (untilMs, limit, setAside = []) => due(database, untilMs, limit, setAside),
+    async nth(untilMs, n) {
+      const [row] = await database.query<{ atMs: number }>(
+        "plan-nth",
+        `select next_slot_ms as "atMs" from ${database.schema}.plan where next_slot_ms <= $1 and not paused order by next_slot_ms offset $2 limit 1`,
+        [Math.round(untilMs), n - 1],
+      );
+      return row?.atMs ?? null;
+    },
     accept: (authority, writes, nowMs) => accept(database, authority, writes, nowMs),
     admitHeld: (untilMs, nowMs) => admitHeld(database, untilMs, nowMs),
   };
@@ -24,7 +32,8 @@ export function planStore(database: Database): PlanStore {
  * SQL: plans slots. In one statement it sets each task's next slot by compare-and-set, then inserts slots, runs and ranges for the tasks
  * whose next slot it has set. A plan row that another transaction is writing is skipped (SKIP LOCKED): the other transaction is either a
  * planner that does the same, or an edit after which this step would be wrong. The statement takes a share lock on the row of the
- * leadership, so that no later term can begin between the check of the leader's authority and the commit.
+ * leadership, so that no later term can begin between the check of the leader's authority and the commit. The plans are locked one by one
+ * (lateral): as a join, PostgreSQL read all plans in the order of their tasks, 143 ms for 2,000 of 110,000, for each statement.
  */
 const acceptSql = (s: string, { skips, moves }: Extras) => `
   with alive as materialized (
@@ -36,9 +45,10 @@ const acceptSql = (s: string, { skips, moves }: Extras) => `
   ), steps as (
     select * from unnest($3::int[], $4::int[], $5::bigint[], $6::bigint[]) as i (task_id, version, expected, next_slot)
   ), held as materialized (
-    select p.task_id, i.next_slot from ${s}.plan p join steps i using (task_id)
-    where p.next_slot_ms = i.expected and p.version = i.version and not p.paused and exists (select from authority)
-    for update of p skip locked
+    select p.task_id, i.next_slot from steps i cross join lateral (
+      select task_id from ${s}.plan where task_id = i.task_id and next_slot_ms = i.expected and version = i.version and not paused
+      for update skip locked) p
+    where exists (select from authority)
   ), advanced as (
     update ${s}.plan p set next_slot_ms = held.next_slot from held where p.task_id = held.task_id
     returning p.task_id, p.version, p.after_end_ms
