@@ -22,3 +22,9 @@ export const { releaseOf } = (await import(
   part("task/release")
 )) as typeof import("../../scheduler/src/task/release.ts");
 export const { defineTask } = (await import(part("task/task"))) as typeof import("../../scheduler/src/task/task.ts");
+export const { Carillon } = (await import(
+  part("library/carillon")
+)) as typeof import("../../scheduler/src/library/carillon.ts");
+export const { realSurroundings } = (await import(
+  part("settings/surroundings")
+)) as typeof import("../../scheduler/src/settings/surroundings.ts");
