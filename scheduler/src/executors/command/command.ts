@@ -8,13 +8,12 @@ import { existsSync } from "node:fs";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
-import { fixedPath } from "../../task/command-rules.ts";
 import type { CommandSpec } from "../../task/task.ts";
 import { type Account, accountFor, type OwnAccount, ownAccount } from "./account.ts";
 import { commandEnvironment, type RunMarks } from "./environment.ts";
 import { endGroup, endsWithProcess, markName } from "./group.ts";
 import { LineReader, type OutputBudget, type OutputStream } from "./output.ts";
-import { findProgram } from "./programs.ts";
+import { findProgram, recentProgram } from "./programs.ts";
 
 export type { RunMarks } from "./environment.ts";
 export type { OutputStream } from "./output.ts";
@@ -69,7 +68,9 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
   const { signal, log, rehearse = false, clock = systemClock } = options;
   const began = clock.monotonic();
   const [name = "", ...args] = spec.argv;
-  const program = findProgram(name, options.allow, options.path ?? fixedPath);
+  const program = options.path
+    ? findProgram(name, options.allow, options.path)
+    : recentProgram(name, options.allow, began);
   if (program.shell && options.shell !== true) {
     throw new CarillonError("COMMAND_NOT_ALLOWED", `${program.file} is a shell, and this worker runs none`, {
       hint: "Call a program or script directly, or turn shells on in the worker's configuration.",

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findProgram } from "./programs.ts";
+import { findProgram, recentProgram } from "./programs.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -112,4 +112,23 @@ test("an allowed program that does not exist is reported as absent", () => {
   expect(findProgram("no-such-tool", ["no-such-tool"])).toEqual({ file: "no-such-tool", present: false, shell: false });
   expect(findProgram(join(folder, "bin/data"), [join(folder, "bin/data")]).present).toBe(false);
   expect(findProgram(folder, [folder]).present).toBe(false);
+});
+
+describe("a program that was found", () => {
+  test("is looked for again after a second, and at once for another list", () => {
+    const file = join(folder, "bin/passing");
+    writeFileSync(file, "#!/usr/bin/true\n", { mode: 0o755 });
+    const allow = [file];
+    const [here, gone] = [true, false].map((present) => ({ file, present, shell: false }));
+    expect(recentProgram(file, allow, 0)).toEqual(here);
+    rmSync(file);
+    expect(recentProgram(file, allow, 999)).toEqual(here);
+    expect(recentProgram(file, [file], 999)).toEqual(gone);
+    expect(recentProgram(file, allow, 1_000)).toEqual(gone);
+  });
+  test("does not stand for one that the list does not name", () => {
+    const allow = ["/usr/bin/true"];
+    recentProgram("/usr/bin/true", allow, 0);
+    expect(() => recentProgram("/usr/bin/false", allow, 0)).toThrow(refused());
+  });
 });
