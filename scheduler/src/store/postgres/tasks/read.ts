@@ -9,7 +9,7 @@ import type { Database } from "../database.ts";
 import { queryIn } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 import type { KnownCalendars } from "./calendars.ts";
-import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
+import { asRecord, type RecordRow, recordFields, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 
 /** The state that all operations of one task store share. */
 export interface Tasks {
@@ -23,7 +23,7 @@ export interface Tasks {
   counted: (made: number) => Promise<void>;
 }
 
-export async function asRecords({ calendars, zones }: Tasks, rows: TaskRow[]): Promise<TaskRecord[]> {
+export async function asRecords({ calendars, zones }: Tasks, rows: RecordRow[]): Promise<TaskRecord[]> {
   const known = await calendars.of(rows.map(({ definition }) => definition));
   await zones.readFor(rows);
   return rows.map((row) => {
@@ -75,9 +75,9 @@ export async function idOf(database: Database, name: string): Promise<number> {
 
 export async function byNames(tasks: Tasks, names: string[]): Promise<TaskRecord[]> {
   const { database, s } = tasks;
-  const rows = await database.query<TaskRow>(
+  const rows = await database.query<RecordRow>(
     "task-by-names",
-    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = any($1) and t.deleted_ms is null`,
+    `select ${recordFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = any($1) and t.deleted_ms is null`,
     [names],
   );
   return asRecords(tasks, rows);
@@ -85,9 +85,9 @@ export async function byNames(tasks: Tasks, names: string[]): Promise<TaskRecord
 
 export async function byIds(tasks: Tasks, taskIds: number[]): Promise<TaskRecord[]> {
   const { database, s } = tasks;
-  const rows = await database.query<TaskRow>(
+  const rows = await database.query<RecordRow>(
     "task-by-ids",
-    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.id = any($1)`,
+    `select ${recordFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.id = any($1)`,
     [taskIds],
   );
   return asRecords(tasks, rows);
@@ -95,18 +95,18 @@ export async function byIds(tasks: Tasks, taskIds: number[]): Promise<TaskRecord
 
 export async function list(tasks: Tasks): Promise<TaskRecord[]> {
   const { database, s } = tasks;
-  const rows = await database.query<TaskRow>(
+  const rows = await database.query<RecordRow>(
     "task-list",
-    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.deleted_ms is null order by t.name`,
+    `select ${recordFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.deleted_ms is null order by t.name`,
   );
   return asRecords(tasks, rows);
 }
 
 export async function schedulesOf(tasks: Tasks, name: string, afterName: string, most: number): Promise<TaskRecord[]> {
   const { database, s } = tasks;
-  const rows = await database.query<TaskRow>(
+  const rows = await database.query<RecordRow>(
     "task-schedules",
-    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id
+    `select ${recordFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id
      where t.of_name = $1 and t.deleted_ms is null and t.name > $2 order by t.name limit $3`,
     [name, afterName, most],
   );

@@ -24,11 +24,17 @@ export interface TaskRow {
   zones_version: number;
 }
 
-/** SQL: the columns of a task `t` and its plan `p`, as a TaskRow. */
-export const taskFields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
+/** A row of which no reader compares definitions as text; the text is as long as the definition. */
+export type RecordRow = Omit<TaskRow, "definition_text">;
+
+/** SQL: the columns of a task `t` and its plan `p`, as a RecordRow. */
+export const recordFields = `t.id, t.name, t.version, t.group_id, t.definition, t.paused_ms, t.paused_by,
                   t.paused_why, t.paused_until_ms::float8 as paused_until_ms, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms, p.zones_version`;
 
-export const asRecord = (row: TaskRow): TaskRecord => ({
+/** SQL: the columns of a task `t` and its plan `p`, as a TaskRow. */
+export const taskFields = `${recordFields}, t.definition_text`;
+
+export const asRecord = (row: RecordRow): TaskRecord => ({
   taskId: Number(row.id),
   name: row.name,
   version: row.version,
