@@ -7,11 +7,11 @@
  *
  * Half of the schedules are tasks, half are named schedules of ten tasks. Two callers store them, a thousand tasks or 500 named schedules in
  * each call, as changes of twelve hours ago, because processes keep re-reading recent changes for minutes. `create_per_s` counts all of
- * them. Then one process starts, which plans and executes; `start_ms` counts from the start of that process. All tasks are commands, because the bench stores their
- * definitions; the process calls a handler instead, which records its start. With `--commands`, it rehearses the commands, which looks up
- * each program, writes a log line for each run and creates an object for its abort, and the starts are recorded by `onRun`. Each schedule that is due must have a run for that minute in the store's
- * ledger that starts once, up to 120 s after the minute, else it counts as lost. `last_start_ms_1m` is the time from the minute to the last start; `rss_mb` is the peak memory of the
- * process.
+ * them. Then one process starts, which plans and executes; `start_ms` counts from the start of that process. All tasks are commands, because
+ * the bench stores their definitions; the process calls a handler instead, which records its start. With `--commands`, it rehearses the
+ * commands, and the starts are recorded by `onRun`; a rehearsal checks the program, and writes a log line for each run. Each schedule that
+ * is due must have a run for that minute in the store's ledger that starts once, up to ten minutes after the minute, else it counts as lost.
+ * `last_start_ms_1m` is the time from the minute to the last start; `rss_mb` is the peak memory of the process.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -54,7 +54,7 @@ const parents = 10;
  */
 const [storeMsEach, settleMs] = [0.55, 45_000];
 const startPatienceMs = 300_000;
-const patienceMs = 120_000;
+const patienceMs = 600_000;
 const command = { argv: ["true"] };
 const by = { release: releaseOf("bench", []), graceMs: minuteMs };
 const schema = `bench_schedules_${process.pid}`;
