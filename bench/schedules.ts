@@ -5,13 +5,13 @@
  *   … --quick                        2,000 and 500, to check that the bench works
  *   … --schedules N, --due N, --callers N, --commands, --json
  *
- * Half of the schedules are tasks, half are named schedules of ten tasks. Two callers store them, a thousand tasks or 500 named schedules in
- * each call, as changes of twelve hours ago, because processes keep re-reading recent changes for minutes. `create_per_s` counts all of
- * them. Then one process starts, which plans and executes; `start_ms` counts from the start of that process. All tasks are commands, because
- * the bench stores their definitions; the process calls a handler instead, which records its start. With `--commands`, it rehearses the
- * commands, and the starts are recorded by `onRun`; a rehearsal checks the program, and writes a log line for each run. Each schedule that
- * is due must have a run for that minute in the store's ledger that starts once, up to ten minutes after the minute, else it counts as lost.
- * `last_start_ms_1m` is the time from the minute to the last start; `rss_mb` is the peak memory of the process.
+ * Half of the schedules are tasks, half are named schedules of ten tasks. Two callers store them, a thousand tasks or 500 named schedules
+ * in each call, as changes of twelve hours ago, because processes keep re-reading recent changes for minutes. `create_per_s` counts all of
+ * them. Then one process starts, which plans and executes; `start_ms` counts from the start of that process. All tasks are commands,
+ * because the bench stores their definitions; the process calls a handler instead, which records its start. With `--commands`, it rehearses
+ * the commands, and the starts are recorded by `onRun`; a rehearsal checks the program, and writes a log line for each run. Each schedule
+ * that is due must have a run for that minute in the store's ledger that starts once, up to ten minutes after the minute, else it counts as
+ * lost. `last_start_ms_1m` is the time from the minute to the last start; `rss_mb` is the peak memory of the process.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -88,7 +88,9 @@ try {
 print(report, values.json);
 if (report.carillon.some(({ lost, doubled }) => lost !== 0 || doubled !== 0)) process.exitCode = 1;
 
-/** Stores `count` schedules, numbered from `first`. @param atMs returns the time of a schedule in its day @returns how long it took, in ms */
+/**
+ * Stores `count` schedules, numbered from `first`. @param atMs returns the time of a schedule in its day @returns how long it took, in ms
+ */
 async function stored(first: number, count: number, atMs: (n: number) => number): Promise<number> {
   const calls: (() => Promise<unknown>)[] = [];
   const half = first + Math.ceil(count / 2);

@@ -78,7 +78,8 @@ export class CatchUpPlanner {
 
   async #rescue(): Promise<void> {
     const { store, membership, planner, clock, storeClock, horizonMs, log } = this.#options;
-    // The planner of this process plans the earliest slots first. Both at once would read the same plans, and each would write half of them.
+    // The planner of this process plans the earliest slots first. Both at once would read the same plans, and each would write half of
+    // them.
     if (!membership.trusted() || planner.plans) return;
     const setAside = planner.setAside();
     const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1, setAside);

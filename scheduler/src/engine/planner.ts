@@ -202,8 +202,8 @@ export class Planner {
 
   /**
    * Plans the slots of `due` up to `untilMs`.
-   * @returns "given up" if a step wrote nothing, because another planner or an edit has changed or locked its plans, or if the term is over;
-   * the next heartbeat reports the plans again
+   * @returns "given up" if a step wrote nothing, because another planner or an edit has changed or locked its plans, or if the term is
+   * over; the next heartbeat reports the plans again
    */
   async #planAll(due: readonly DuePlan[], untilMs: number, term: number | null): Promise<"none" | "more" | "given up"> {
     const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;

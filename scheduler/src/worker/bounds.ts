@@ -5,8 +5,8 @@ export const backlogRuns = claimsPerStatement / 2;
 export const heldMax = 100_000;
 /**
  * Decides when a worker releases runs that wait in it for a slot, so that another worker can start them: each run that has waited for
- * `waitedMs`, except those that this worker can start within `sparedMs` at its measured pace. If no other worker is free, they would only be
- * claimed again here, and of a hundred thousand quick runs that are due at once, releasing and claiming the last ones takes longer than
+ * `waitedMs`, except those that this worker can start within `sparedMs` at its measured pace. If no other worker is free, they would only
+ * be claimed again here, and of a hundred thousand quick runs that are due at once, releasing and claiming the last ones takes longer than
  * starting them. After 5 s no run is spared, because behind runs that take ten minutes it would wait while other workers are idle.
  */
 export const givenBack = [

@@ -77,7 +77,9 @@ export class WaitingPoll {
     else this.#finish(() => this.#settle.resolve(runs));
   }
 
-  /** Ends the poll with an error. While runs are being claimed for the poll, only if there are none, because the worker must receive them. */
+  /**
+   * Ends the poll with an error. While runs are being claimed for the poll, only if there are none, because the worker must receive them.
+   */
   refuse(error: CarillonError): void {
     if (this.#claiming) this.#refusal = error;
     else this.#finish(() => this.#settle.reject(error));

@@ -1,13 +1,15 @@
 import type { Clock } from "../../base/clock.ts";
 import { turnMs } from "./due-timer.ts";
 
-/** How long, in ms, the starts of due runs may keep a turn of the event loop. Handlers that return at once start by the ten thousand in it. */
+/**
+ * How long, in ms, the starts of due runs may keep a turn of the event loop. Handlers that return at once start by the ten thousand in it.
+ */
 const mostMs = 50;
 
 /**
- * Limits how long the starts of due runs keep the event loop from other work. A handler that awaits something that is ready already, or that
- * computes before it awaits, frees its place in a microtask, which starts the next run; without a limit, all due runs start in one turn of
- * the event loop, and no verdict, claim or request proceeds meanwhile.
+ * Limits how long the starts of due runs keep the event loop from other work. A handler that awaits something that is ready already, or
+ * that computes before it awaits, frees its place in a microtask, which starts the next run; without a limit, all due runs start in one
+ * turn of the event loop, and no verdict, claim or request proceeds meanwhile.
  */
 export class Turn {
   /** Starts the runs that were left. */
