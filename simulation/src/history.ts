@@ -128,7 +128,7 @@ export const dumped = {
           from (select task_id, succeeded, failed, cancelled, skipped, missed, retried from S.tally
                 union all select * from S.tally_delta) x group by task_id order by 1`,
   operation:
-    "select id, kind, filter, range, reason, state, total, done, passed, coalesce((cursor->>'late')::int, 0) as late, failed, error, last_run_id, created_ms, ended_ms from S.operation order by id",
+    "select id, kind, filter, range, reason, state, total, done, passed, coalesce((cursor->>'late')::int, 0) as late, coalesce(jsonb_array_length(cursor->'asked'), 0) as asked, failed, error, last_run_id, created_ms, ended_ms from S.operation order by id",
   audit: "select act, named from S.audit where about = 'operation' order by id",
   dead_letter: "select run_id, task_id, state, redriven_by, operation_id from S.dead_letter order by run_id",
 } as const satisfies Record<keyof Dump, string>;

@@ -93,7 +93,10 @@ function counted(asked: Operation, row: Row, history: History): Found {
   const made = letters.flatMap(({ redriven_by }) => (redriven_by === null ? [] : [redriven_by]));
   if (new Set(made).size !== made.length) return { what: "one run stands for two letters" };
   const own = dump.run_history.filter(({ outcome, why }) => outcome === cancelled && why === row.reason).length;
-  return own > done ? { what: `tells of ${done} runs, and ${own} were cancelled by it` } : undefined;
+  // A stop ends the operation at once; runs whose workers it had asked to stop them may be cancelled later, and count no more.
+  return own > done + (row.asked as number)
+    ? { what: `tells of ${done} runs and has asked for ${row.asked}, and ${own} were cancelled by it` }
+    : undefined;
 }
 
 /** Returns an upper bound of the number of targets that an operation can have found. */
