@@ -157,7 +157,7 @@ async function carillon(
   }
 }
 
-/** Measures how fast a backlog that becomes due at one instant is delivered, until the queue is empty. */
+/** Measures how fast a backlog that becomes due at one instant is delivered: until only the `pending` items are left, at most 60 s. */
 async function drain(queue: DelayQueue, subject: Subject, pending: number): Promise<Figures> {
   const before = subject.starts.length;
   const dueMs = Date.now() + backlog.leadMs;

@@ -1,4 +1,4 @@
-/** The handlers of handler.ts, as a sandboxed processor of BullMQ. */
+/** The workload of handler.ts as a sandboxed processor of BullMQ: computes for `ms`, or does nothing without `ms`. */
 import { compute } from "./handler.ts";
 
 export default async ({ data }: { data: { ms?: number } }) => {

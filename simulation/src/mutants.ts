@@ -113,9 +113,11 @@ export function planted(name: string, { file, find, put }: Planting, text: strin
 }
 
 /**
- * Copies the compiled program with these bugs.
- * @param program path of the compiled simulation
- * @returns the path of the simulation in the copy
+ * Copies the compiled simulation and scheduler, and plants the bugs in the copy of the scheduler.
+ * @param name the mutant's name, for error messages
+ * @param into the name of the folder of the copy
+ * @param program the path of the program to run, relative to simulation/src
+ * @returns the path of this program in the copy
  */
 export function plantedCopy(name: string, plantings: readonly Planting[], into: string, program: string): string {
   const folder = join(compiled, "mutants", into);

@@ -2,7 +2,7 @@ import { useWords } from "../messages/words.ts";
 import { Page } from "../parts/layout/page.tsx";
 import { TaskFlow } from "./task-flow.tsx";
 
-/** The screen with all tasks that run after other tasks. */
+/** The screen that shows which tasks run after which other tasks. */
 export function FlowScreen() {
   const { t } = useWords();
   return (

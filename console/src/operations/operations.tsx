@@ -14,7 +14,7 @@ import css from "./operations.module.css";
 export type Operation = Answer<"listOperations">["items"][number];
 
 const pageSize = 100;
-/** The refetch interval: events report only that an operation exists, not its steps. */
+/** The refetch interval: events report that an operation was begun or was told to stop, but neither its steps nor its completion. */
 const everyMs = 3_000;
 
 export const operationTone: Record<Operation["state"], Tone> = {

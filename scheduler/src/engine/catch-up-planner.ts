@@ -16,7 +16,7 @@ export interface CatchUpPlannerOptions {
   storeClock: StoreClock;
   log: Log;
   horizonMs: number;
-  /** How close an unplanned slot may come before any node plans it, in ms; a leader plans long before that. */
+  /** If a slot is still unplanned this long before its time, in ms, all nodes try to plan it. The first `inTurn` nodes try earlier. */
   aheadMs: number;
 }
 

@@ -41,7 +41,10 @@ export interface ClaimedRun {
   attempt: number;
   /** The number of earlier attempts whose worker's session was lost. The retry policy does not count them. Absent: none. */
   losses?: number | undefined;
-  /** The number of earlier attempts in which the handler postponed the run (snooze). The retry policy does not count them. Absent: none. */
+  /**
+   * The number of earlier attempts in which the handler postponed the run (snooze). The retry policy does not count them. Absent: none; but
+   * in a remote worker, `losses` includes them.
+   */
   snoozes?: number | undefined;
   dueMs: number;
   /**

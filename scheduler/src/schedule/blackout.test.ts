@@ -64,7 +64,8 @@ describe("a blackout window", () => {
         ({ entered }) => entered > 0 && entered < dayMs,
       );
       for (const { from: at, entered, offset } of gaps) {
-        // A clock change with another clock change within three days is left out, because another rule applies when clocks go back.
+        // Skips a clock change that has another one within three days: if the other one sets clocks back, an hour is repeated, and a window
+        // in a repeated hour follows a different rule (see `occurrenceAt`).
         if ([...zone.transitions(at - 3 * dayMs, at + 3 * dayMs)].length > 1) continue;
         const end = (((at + offset) % dayMs) / minute) | 0;
         const inGap = end - Math.ceil((chance.next() * entered) / minute);

@@ -47,7 +47,10 @@ function wall(zone: string, ms: number): { day: number; time: number } {
   };
 }
 
-/** Computes the expected result naively: moves every slot of a wide range by counting days; slots at one instant count once. */
+/**
+ * Computes the expected slots naively: walks the slots of a wide range, and moves each slot on an excluded day, one day at a time, to the
+ * nearest allowed day after or before it. Slots that end up at the same instant count once.
+ */
 function naive(
   base: Schedule,
   rule: CalendarRule,

@@ -1,6 +1,6 @@
 import type { Counters } from "../task/task-record.ts";
 
-/** Counts and states of the whole cluster, read from the store. A node computes its metrics and alarms from them. */
+/** Counts and states of the whole cluster, read from the store. A node computes its metrics of the cluster from them. */
 export interface Figures {
   /** Exact numbers of runs and slots since counting began, by how they ended, and of retried attempts. */
   ended: Counters;

@@ -42,10 +42,10 @@ export interface TraceSource {
 /** Creates the span of an enqueue, if the application records traces. */
 export interface EnqueueTracing {
   /**
-   * Calls `send` within the span.
+   * Starts a span, calls `send`, and ends the span when `send` has settled. The span is not made active.
    * @param task the name of the task; null if the runs belong to several tasks
-   * @param send enqueues the runs with the span's context as text
-   * @param parent the context of the HTTP request; default: the active context
+   * @param send enqueues the runs with the span's context as text; undefined if the span is invalid
+   * @param parent the context of the HTTP request; used only if no span is active. Default: the active context
    */
   enqueue<Made>(
     task: string | null,

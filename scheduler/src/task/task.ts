@@ -62,7 +62,8 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
 }
 
 /**
- * Checks whether the options can be combined in one task, whichever was given last.
+ * Checks whether the options of a definition can be combined in one task. Every edit calls it for the whole definition, because the edited
+ * option may conflict with one that was set before.
  * @param task the name with which each message begins; undefined if the caller adds the name
  * @throws TASK_INVALID
  */

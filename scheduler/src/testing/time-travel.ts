@@ -134,7 +134,7 @@ export class TimeTravel {
     if (this.#running.size > 0 || this.#pulse === undefined) return null;
     const { nextSlotMs, nextHeldMs, nextReadyMs, nextPauseEndMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
     const openMs = (nextSlotMs ?? Number.POSITIVE_INFINITY) - aheadMs;
-    // A run that is late and not yet addressed waits for a worker that can run it, for an unknown time, so it does not limit the leap.
+    // An overdue run without an addressee waits for a worker that can run it, for an unknown time. So it does not limit how far time leaps.
     const directMs = nextDirectMs === null || nextDirectMs <= clock.wall() ? endMs : nextDirectMs;
     const leapMs = clock.wall() + longestLeapMs;
     const calmMs = Math.min(

@@ -79,7 +79,7 @@ export class Leaderless {
     this.#operator = carillon({ store: postgres().url, schema, name: "operator" });
   }
 
-  /** Waits for a leader: with a coordination service, the first node in the queue leads only a moment after its start. */
+  /** Waits for a leader and returns its name. With a coordination service, a node becomes the leader only a moment after its start. */
   #leader(): Promise<string> {
     return until("one to lead", async () => {
       const { rows } = await this.#database.query(

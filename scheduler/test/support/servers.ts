@@ -1,7 +1,7 @@
 /**
- * The real servers that `npm test` starts and names in the environment. Each PostgreSQL is a throw-away cluster, and the user in
- * its URL is a superuser, so tests may create databases, schemas and roles. These need unique names, because other test files run
- * at the same time. fsync is off, so a test of durability starts its own server.
+ * A real server for tests. `npm test` starts the servers and passes their URLs in environment variables. Each PostgreSQL that it starts is
+ * a throw-away cluster, and the user in its URL is a superuser, so tests may create databases, schemas and roles. Their names must be
+ * unique, because other test files run at the same time. fsync is off, so a test of durability starts its own server.
  */
 export interface TestServer {
   /**

@@ -56,8 +56,8 @@ export const smallFunctions: Rule = (files) =>
     .flatMap(wrongIn);
 
 /**
- * Rule: no object literal is spread, because its properties can be listed directly; the spread would only make the formatter put several of
- * them on one line.
+ * Rule: no object literal is spread (`...{ a, b }`), because its properties can be listed directly. Such a spread changes nothing except
+ * that the formatter puts several properties on one line.
  */
 export const noSpreadLiterals: Rule = (files) =>
   files

@@ -101,7 +101,10 @@ export const everyTestRuns: Rule = (files) =>
     .filter((file) => isCode(file) && isTest(file))
     .flatMap((file) => find(file, "code", switchedOff, "a test that may not run"));
 
-/** Folders whose test files share a process: see vitest.config.ts. */
+/**
+ * Folders with modules that test files in a shared process import: those of the projects with `isolate: false` in vitest.config.ts, except
+ * the unit tests.
+ */
 const sharing = /^(?:scheduler\/test\/(?:conformance|support)|zookeeper\/test)\//;
 const looseHook = /^(?:before|after)(?:All|Each)\b/gm;
 

@@ -14,7 +14,7 @@ import { maxXid, op, xid } from "../wire/codes.ts";
 import { FrameReader } from "../wire/frames.ts";
 import type { Server } from "./hosts.ts";
 
-/** The highest transaction number seen on any connection of the client. A server with only older transactions refuses the client. */
+/** The highest transaction number that the client has seen: see `Connection.#see`. The client may reset it to 0. */
 export interface Progress {
   zxid: bigint;
 }
@@ -78,7 +78,7 @@ export class Connection {
   /** Calls that were sent, in order. Calls before index `#head` have been answered. */
   #calls: (Call | ReadsTogether)[] = [];
   #head = 0;
-  /** How many more calls than entries `#calls` has, because an entry of shared reads contains several calls. */
+  /** The number of unanswered calls minus the number of unanswered entries of `#calls`: an entry of combined reads has several calls. */
   #shared = 0;
   /** Consecutive reads of this turn of the event loop, which may still be combined into one request. */
   #reads: Call[] = [];

@@ -306,9 +306,9 @@ export class Database {
   }
 
   /**
-   * Runs a statement that the server always answers quickly, and repeats it only if the store refused it in a recovery. If no answer comes
-   * in time, all connections that have received nothing since the statement was sent are cut: their callers then try again, and do not
-   * block the pool until the operating system closes the connections.
+   * Runs a statement that the server always answers quickly. Repeats it only if the store refused it during a recovery. If no answer comes
+   * in time, cuts all connections that have received nothing since this call began, so that the statements on them fail at once. Otherwise
+   * they would block the pool until the operating system closes the connections.
    */
   async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() => {

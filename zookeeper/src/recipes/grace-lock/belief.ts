@@ -32,7 +32,7 @@ export class Belief {
     return this.#leftMs > 0;
   }
 
-  /** Checks at intervals whether the belief lasts, until it ends, which calls `over`, or until `stop` is called. */
+  /** Checks at intervals whether the belief lasts. Stops when the belief has ended, and then calls `over`; or when `stop` is called. */
   watch(): void {
     this.stop();
     const holdingMs = this.#renew();

@@ -1,6 +1,7 @@
 /**
- * One consumer of a queue. It claims due items up to its concurrency, processes them, and deletes them or puts them back. Its cost does not
- * depend on the number of waiting items, and it does not poll for items that another consumer has locked: see view.ts.
+ * One consumer of a queue. It claims items that are due, or will be within `claimAheadMs`, and runs at most `concurrency` handlers at a
+ * time. Then it deletes each item, puts it back, or moves it to the poison path. It lists the whole queue only once per session and after a
+ * gap in the events, and does not poll for items that another consumer has locked: see view.ts.
  */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";

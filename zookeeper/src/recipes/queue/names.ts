@@ -22,7 +22,10 @@
 import { ZooKeeperError } from "../../base/errors.ts";
 
 export interface ItemName {
-  /** The sort key: the due time, the priority, or 0. Smaller keys come first; items with equal keys are ordered by `sequence`. */
+  /**
+   * The sort key: in a delay queue `notBeforeMs`; in a priority queue the priority, or less than any priority if the name has none;
+   * otherwise 0. Smaller keys come first; items with equal keys are ordered by `sequence`.
+   */
   readonly rank: number;
   readonly sequence: number;
   /** Epoch ms of the earliest next attempt; 0 if the item may be taken at once. */

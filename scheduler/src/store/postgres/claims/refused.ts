@@ -82,13 +82,17 @@ const sameOnwardSql = (s: string) => `(
   ) b)`;
 
 /**
- * SQL: selects those of the verdicts that the store has already applied. The fence alone does not prove this, because the reclaim of a lost
- * worker's claims ends or retries a run under the same fence. But a reclaim never records a success, ends runs at its own time and with its
- * own error, and marks its retries as lost. The outcome alone does not prove it either, because another verdict with the same outcome may
- * have ended the claim. `whole`: the result or error, and the follow-up run, must be the same too. Without `whole` the result may differ,
- * because a handler that completed its run in its own transaction may return another value afterwards. With `whole`, the time of the end
- * decides only for the retry of a run that lost too many workers, because such a run's error is not the one in the verdict; in all other
- * cases verdicts of two workers may come in the same millisecond.
+ * SQL: selects the verdicts that the store has already applied. An equal fence is no proof: the reclaim of a lost worker's claims ends or
+ * retries runs under the same fence. But a reclaim never records a success, ends runs at its own time and with its own error, and marks its
+ * retries as lost. An equal outcome is no proof either: another verdict with this outcome may have ended the claim.
+ *
+ * `whole` is true for verdicts of remote workers, which a server settles. A success with `whole` must also have the same result and the
+ * same follow-up run. Without `whole` the result may differ, because a handler that completed its run in its own transaction may return
+ * another value afterwards. A success without a history row is found in `run_trace`, which has no result to compare.
+ *
+ * A run that ended without success must have the same error or, without `whole`, the same time of the end. With `whole` the time is no
+ * proof, because verdicts of two workers may come in the same millisecond. The exception is a retry that the store recorded as a failure,
+ * because the run had lost too many workers: its recorded error is not the one in the verdict.
  */
 const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],

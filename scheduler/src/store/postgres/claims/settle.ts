@@ -66,8 +66,9 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   ${answer}`;
 
 /**
- * SQL: one row for all ends: how many runs ended; their fences, null if all ended; and those of their tasks that have a concurrency limit
- * or plan from a run's end.
+ * SQL: a single row about all runs that the statement ended. `ended`: their number. `fences`: their fences; null if all verdicts ended
+ * their runs, or none did. `linked`: the tasks among them that have a concurrency limit or plan from a run's end; null if there is none.
+ * The last two columns make PostgreSQL execute the CTEs that send signals.
  */
 const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
     array_agg(distinct task_id) filter (where linked) as linked, ${againSql}, ${heardSql} from gone`;

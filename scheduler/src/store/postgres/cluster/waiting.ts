@@ -56,13 +56,14 @@ const slowBeats = 2;
 const longMs = 1_000;
 
 /**
- * Reads the waiting runs. A heartbeat includes this read in its one round trip while the read is quick. If a transaction elsewhere holds an
- * old snapshot, or vacuum does not run, the read scans all dead entries of the runs' indexes. With millions of entries that takes seconds,
- * and a process whose heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats
- * become bare, and the read is a separate statement, one at a time and without a deadline; a heartbeat then returns the result of the last
- * read. When a separate read is quick, heartbeats include the read again.
+ * Reads the waiting runs. Normally each heartbeat includes this read in its one round trip. If a transaction elsewhere holds an old
+ * snapshot, or vacuum does not run, the read scans all dead entries of the runs' indexes. With millions of entries that takes seconds, and
+ * a process whose heartbeats take seconds loses its session. So after two heartbeats in a row of at least 100 ms, or one of at least a
+ * second, the read becomes a separate statement without a deadline, and at most one is in progress. Heartbeats then read no runs
+ * themselves, and return the result of the last separate read. After a separate read that takes less than 100 ms, heartbeats include the
+ * read again.
  *
- * States: *with the beat*; *beside*, with no read in progress; *looking beside*, with one in progress.
+ * `#beside`: the read is separate from the heartbeats. `#looking`: a separate read is in progress.
  */
 export class WaitingLook {
   readonly #database: Database;

@@ -6,8 +6,9 @@ import { runState } from "../states.ts";
 export function originStore(database: Database): Pick<RunStore, "origins" | "leaveSpans"> {
   const s = database.schema;
   return {
-    // A run without inputs belongs to the trace of its parent: the run that spawned it, the run whose children it joins, or the only run
-    // that it follows. If it continues a run or follows several, these runs are its inputs, and its trace is only linked to theirs.
+    // The origin of a run without inputs is its parent: the run that spawned it, the run whose children it joins, or the only run that it
+    // follows. A run that continues a run or follows several runs has these runs as inputs. They are its origins, but `apart`: its trace is
+    // only linked to theirs.
     origins: (runIds) =>
       database.query<RunOrigin>(
         "run-origins",
@@ -20,7 +21,8 @@ export function originStore(database: Database): Pick<RunStore, "origins" | "lea
       ),
 
     async leaveSpans(spans, nowMs, sessionId) {
-      // If an attempt is repeated, its last span counts. The order by run number prevents deadlocks between two writers of the same rows.
+      // A run may occur several times, once for each claim; its last span counts. The order by run number prevents deadlocks between two
+      // writers of the same rows.
       const ordered = [...new Map(spans.map((span) => [span.runId, span])).values()].sort((a, b) => a.runId - b.runId);
       const taken = await database.query<{ runId: number }>(
         "run-span",
