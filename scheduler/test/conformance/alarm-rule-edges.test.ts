@@ -3,7 +3,7 @@ import { releaseOf } from "../../src/task/release.ts";
 import { defineTask } from "../../src/task/task.ts";
 import { Rules, summaryMs } from "../support/alarm-rules-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change } from "../support/store-stage.ts";
+import { change, until } from "../support/store-stage.ts";
 
 const minute = 60_000;
 
@@ -113,5 +113,110 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     await rules.stage.task("kept", { history: "failures" });
     await rules.look(rules.t);
     expect(await rules.open_()).toEqual(["quick keeps"]);
+  });
+
+  it("a quick run is found if it ended since the evaluation before, however long that is ago", async () => {
+    const [slept, before] = [await rules.stage.task("slept"), await rules.stage.task("before")];
+    await rules.create("quick", { kind: "quick", shorter: "5s" });
+    await rules.ended(before, "succeeded", rules.t - 20_000, 1_000);
+    await rules.ended(before, "succeeded", rules.t - 10_000, 5_000);
+    await rules.look(rules.t);
+    await rules.ended(slept, "succeeded", rules.t + 1_000, 1_000);
+    for (const atMs of [2_000, 15_000]) await rules.ended(slept, "succeeded", rules.t + atMs, 5_000);
+    await rules.look(rules.t + 15_000);
+    expect(await rules.open_(), "nine seconds apart, of which the first was examined already").toEqual(["quick slept"]);
+    await rules.look(rules.t + 30_000);
+    expect(await rules.open_()).toEqual([]);
+  });
+
+  it("a change whose time is before that of a change that was found is found, once", async () => {
+    const save = (description: string, atMs: number) =>
+      rules.stage.store.tasks.save(defineTask("stamped", { description }), null, change(rules.t + atMs));
+    await rules.stage.task("stamped");
+    await rules.create("changed", { kind: "changed" });
+    await save("by a node whose clock is ahead", 900);
+    await rules.look(rules.t + 1_000);
+    await save("committed after the evaluation", 300);
+    for (const atMs of [1_500, 2_000]) await rules.look(rules.t + atMs);
+    expect(await rules.alarms.open()).toMatchObject([{ subject: "stamped", count: 2 }]);
+    for (const atMs of [7_200_000, 7_300_000]) await rules.look(rules.t + atMs);
+    expect(await rules.stage.rows("select from $s.alarm_version"), "none is kept for longer than it matters").toEqual(
+      [],
+    );
+    expect(await rules.open_()).toEqual([]);
+  });
+
+  it("queues are counted while no rule is locked; a rule that is changed meanwhile keeps its alarms", async () => {
+    const task = await rules.stage.task("counted");
+    const content = { kind: "queue", more: 0 } as const;
+    await rules.create("counted", content);
+    await rules.stage.enqueue(task, { dueMs: rules.t });
+    await rules.look(rules.t);
+    const [other, client] = [await rules.stage.another(), await rules.stage.sql.connect()];
+    try {
+      await client.query(`begin; lock table ${rules.stage.schema}.run in access exclusive mode`);
+      const looking = other.alarms.follow(summaryMs, rules.t + 1);
+      await until("the count waits for the table", async () => {
+        const waiting = await rules.stage.rows(
+          "select from pg_locks where relation = '$s.run'::regclass and not granted",
+        );
+        return waiting.length === 1;
+      });
+      await rules.alarms.replaceRule("counted", { ...content, more: 1 }, change(rules.t), 1);
+      await client.query("commit");
+      await looking;
+    } finally {
+      client.release(true);
+    }
+    expect(await rules.open_()).toEqual(["counted counted"]);
+    await rules.look(rules.t + 2);
+    expect(await rules.open_(), "by the rule as it is now").toEqual([]);
+  });
+
+  it("an overdue run is found behind a hundred older ones of its group", async () => {
+    const others = await rules.stage.task("older", { group: "many" });
+    const late = await rules.stage.task("many-z", { group: "many" });
+    await rules.create("overdue", { kind: "overdue", after: "1m", scope: { tasks: ["many-z"] } });
+    await rules.stage.rows("update $s.task set changed_ms = 0 where deleted_ms is null");
+    for (let n = 0; n < 101; n++) await rules.stage.enqueue(others, { dueMs: rules.t - 2_000 });
+    await rules.stage.enqueue(late, { dueMs: rules.t - 1_000 });
+    await rules.look(rules.t + 2 * minute);
+    expect(await rules.open_()).toEqual(["overdue many-z"]);
+    await rules.gone(late);
+    await rules.look(rules.t + 3 * minute);
+    expect(await rules.open_(), "the runs of others are not in the scope").toEqual([]);
+  });
+
+  it("a run that waits for its task's own limit is found behind those of a thousand other tasks", async () => {
+    const { stage } = rules;
+    const first = await stage.task("first", { group: "many" });
+    // Tasks with lower numbers than `last` has, which the store's own statements would add and remove one by one.
+    const [{ columns } = { columns: "" }] = await stage.rows<{ columns: string }>(
+      `select string_agg(quote_ident(attname), ', ') as columns from pg_attribute
+       where attrelid = '$s.task'::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
+    );
+    await stage.rows(
+      `insert into $s.task (${columns}) overriding system value select ${columns} from (
+         select (jsonb_populate_record(t, jsonb_build_object('id', -n, 'name', 'others-' || n))).*
+         from $s.task t, generate_series(1, 1001) n where t.id = $1) x`,
+      [first.taskId],
+    );
+    const late = await stage.task("last", { group: "many" });
+    await rules.create("overdue", { kind: "overdue", after: "1m", scope: { tasks: ["last"] } });
+    await stage.rows("update $s.task set changed_ms = 0 where deleted_ms is null");
+    await stage.enqueue(late, { dueMs: rules.t - 1_000 });
+    await stage.rows(
+      `insert into $s.run select (jsonb_populate_record(r, jsonb_build_object('id', 1000000 - t.id, 'task_id', t.id))).*
+       from $s.run r, $s.task t where r.task_id = $1 and t.id < 0`,
+      [late.taskId],
+    );
+    await stage.rows("update $s.run set state = 0, gate = 1");
+    await rules.look(rules.t + 2 * minute);
+    expect(await rules.open_()).toEqual(["overdue last"]);
+    await rules.gone(late);
+    await rules.look(rules.t + 3 * minute);
+    expect(await rules.open_()).toEqual([]);
+    for (const table of ["run", "task"])
+      await stage.rows(`delete from $s.${table} where ${table === "run" ? "true" : "id < 0"}`);
   });
 });

@@ -195,16 +195,18 @@ export async function whyBehind(
 /** Returns SQL that formats a time as ISO 8601. @param ms an SQL expression for epoch milliseconds */
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
+const everyTask = () => "true";
+
 /**
  * @param scope returns an SQL condition on the tasks `t` of which findings are wanted; its parameters begin with the given number. It is a
  * part of the statements, because each returns at most `most` findings, which could all be of other tasks.
  */
 export const askedOf = (
   s: string,
-  scope: (first: number) => string = () => "true",
+  scope: (first: number) => string = everyTask,
 ): Partial<Record<AlarmRule, Question>> => ({
   overdue: {
-    sql: overdueSql(s, utcSql, most, scope(2)),
+    sql: overdueSql(s, utcSql, most, "true", scope === everyTask ? undefined : scope(2)),
     valueOf: ({ overdueMs }, now) => [now - overdueMs],
   },
   stuck: {

@@ -15,6 +15,7 @@ import type { Database } from "../database.ts";
 import { findAll, markFull, recoveryShownMs, succeededAtFailure, succeededOf, whyBehind } from "./alarm-findings.ts";
 import { saidStore, silencedSql } from "./alarms-said.ts";
 import { followRules } from "./follow-rules.ts";
+import { QueueCounter } from "./rule-queue.ts";
 import { ruleStore } from "./rule-store.ts";
 import { type Found, type Looking, lookLock, type Watched } from "./watched.ts";
 
@@ -28,11 +29,12 @@ const lateKnownMs = 300_000;
 const untriedMs = 2 * 3_600_000;
 
 export function alarmStore(database: Database): AlarmStore {
+  const counter = new QueueCounter(database);
   return {
     look: (rules, thresholds, channels, nowMs, found = []) =>
       look(database, { rules, thresholds, channels, nowMs, found }),
     lateFrom: (nowMs) => lateFrom(database, nowMs),
-    follow: (summaryMs, nowMs) => followRules(database, summaryMs, nowMs, follow),
+    follow: (summaryMs, nowMs) => followRules(database, counter, summaryMs, nowMs, follow),
     behind: (thresholds, nowMs) => whyBehind(database, thresholds, Math.round(nowMs)),
     report: (findings, nowMs) => report(database, findings, nowMs),
     take: (channels, nowMs, untilMs, limit) => take(database, channels, nowMs, untilMs, limit),

@@ -8,30 +8,37 @@ import {
   type StoredRule,
   thresholdsOf,
 } from "../../../alarms/stored-rules.ts";
+import type { SqlClient } from "../../../base/change.ts";
 import { parseDuration } from "../../../base/duration.ts";
 import { isCarillonError } from "../../../base/errors.ts";
 import { defaultNamespace, namespaceOf } from "../../../base/namespace.ts";
 import type { Database } from "../database.ts";
 import { askedOf, counted, findingOf, markFull } from "./alarm-findings.ts";
 import { finders } from "./rule-findings.ts";
+import { type QueueCount, type QueueCounter, queueFindings } from "./rule-queue.ts";
 import { countedKinds, enabledSql } from "./rule-store.ts";
-import { type Found, type Looking, lookLock, type Watched } from "./watched.ts";
+import { type Following, type Found, type Looking, lookLock, type Watched } from "./watched.ts";
 
 type Follow = (looking: Looking, watched: Watched, findings: readonly Found[]) => Promise<number>;
-type Rule = Pick<StoredRule, "name" | "content">;
+type Rule = Pick<StoredRule, "name" | "version" | "content">;
 
 /** @see AlarmStore.follow */
 export async function followRules(
   database: Database,
+  counter: QueueCounter,
   summaryMs: number,
   nowMs: number,
   follow: Follow,
 ): Promise<number> {
   const s = database.schema;
-  const enabled = `select name, content from ${s}.alarm_rule where ${enabledSql} order by name collate "C"`;
+  const now = Math.round(nowMs);
+  const enabled = `select name, version::int as version, content from ${s}.alarm_rule where ${enabledSql} order by name collate "C"`;
   const seen = await database.query<Rule>("alarm-rules-enabled", enabled);
   if (seen.length === 0) return 0;
   if (seen.some(({ content }) => content.kind === "overdue")) await markFull(database, nowMs);
+  const isQueue = (rule: Rule) => rule.content.kind === "queue" && problemOf(rule.content) === null;
+  const scopeOf = (rule: Rule) => ({ scope: scopeSql(s), values: scopeValues(rule) });
+  const queues = await counter.count(seen.filter(isQueue), scopeOf, now);
   return database.transaction(async (client) => {
     const { rows: locked } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [
       lookLock(s),
@@ -40,19 +47,33 @@ export async function followRules(
     // Reads the rules again under the lock, because a rule that was turned off in the meantime must not raise an alarm.
     const { rows } = await client.query(enabled);
     const rules = rows as unknown as Rule[];
-    const looking: Looking = { client, s, now: Math.round(nowMs), summaryMs };
+    const looking: Following = { client, s, now, summaryMs, lastLookMs: await marked(client, s, now) };
     const isCounted = rules.some(({ content }) => countedKinds.includes(content.kind));
     const news = isCounted ? await counted(client, s, looking.now, "alarm_rule_seen") : [];
     let written = 0;
     for (const rule of rules) {
+      const count = queues.get(rule.name);
+      // A rule that was changed after the count of its queues is evaluated the next time.
+      if (isQueue(rule) && count?.version !== rule.version) continue;
       const problem = problemOf(rule.content);
       written +=
         problem === null
-          ? await follow(looking, watchedOf(rule, looking), await findingsOf(looking, rule, news))
+          ? await follow(looking, watchedOf(rule, looking), await findingsOf(looking, rule, { news, count }))
           : await follow(looking, unreadable(rule, looking), [{ subject: "", count: 1, text: problem, runId: null }]);
     }
     return written;
   });
+}
+
+/** Stores the time of this evaluation. @returns the time of the one before it; null if there was none, or cluster time went back since */
+async function marked(client: SqlClient, s: string, now: number): Promise<number | null> {
+  const { rows } = await client.query(
+    `with kept as (
+       insert into ${s}.alarm_rule_look (at_ms) values ($1) on conflict (one) do update set at_ms = excluded.at_ms)
+     select at_ms::float8 as "atMs" from ${s}.alarm_rule_look where at_ms <= $1`,
+    [now],
+  );
+  return rows[0] ? Number(rows[0].atMs) : null;
 }
 
 /**
@@ -122,11 +143,20 @@ function scopeValues({ name, content: { scope = {} } }: Rule): unknown[] {
 const given = ["overdue", "stuck", "unfired", "paused"] as const;
 const isGiven = (kind: RuleKind): kind is (typeof given)[number] => given.some((one) => one === kind);
 
-async function findingsOf(looking: Looking, rule: Rule, news: readonly Finding[]): Promise<Found[]> {
+/** What was read for all rules, or before the transaction. */
+interface Known {
+  news: readonly Finding[];
+  count: QueueCount | undefined;
+}
+
+async function findingsOf(looking: Following, rule: Rule, known: Known): Promise<Found[]> {
   const { client, s, now } = looking;
+  const { news, count } = known;
   const { kind } = rule.content;
   const values = scopeValues(rule);
-  if (!isGiven(kind)) return finders[kind]({ ...looking, rule, scope: scopeSql(s), values, news });
+  const finder = { ...looking, rule, scope: scopeSql(s), values, news };
+  if (kind === "queue") return count ? queueFindings(finder, count) : [];
+  if (!isGiven(kind)) return finders[kind](finder);
   const question = askedOf(s, (first) => scopeSql(s, first))[kind];
   const { rows } = question
     ? await client.query(question.sql, [...question.valueOf(spansOf(rule.content), now), ...values])

@@ -2,7 +2,6 @@ import { type Deadline, deadlinesAround, type RuleKind, thresholdsOf } from "../
 import { formatDuration } from "../../../base/duration.ts";
 import { runOutcome, runState, takesRuns } from "../states.ts";
 import { most } from "./alarm-findings.ts";
-import { queue } from "./rule-queue.ts";
 import type { Find, Found } from "./watched.ts";
 
 /** Runs that ended longer ago than this, in ms, are ignored. The bound also limits how many partitions of the history are read. */
@@ -10,8 +9,10 @@ const lookedBackMs = 30 * 86_400_000;
 /** A task's usual duration is measured over its last `usualOf` successful runs, and is unknown with fewer than `usualLeast`. */
 const usualOf = 50;
 const usualLeast = 5;
-/** Runs that ended within this time, in ms, count as the last ones. It is longer than the time between two evaluations. */
-const justNowMs = 5_000;
+/** The end of a run is stored at most this many ms after the time of the end; a run that is stored later is examined only as the last one. */
+const storedWithinMs = 5_000;
+/** Ends that are older than this, in ms, count as former ones, even if the rules have not been evaluated since. */
+const unseenMostMs = 600_000;
 /** A changed definition is found within this time, in ms, of the change: longer than a cluster is usually without a leader. */
 const changedBackMs = 3_600_000;
 const longestText = 300;
@@ -89,10 +90,10 @@ const slow: Find = async ({ client, s, now, rule, scope, values }) => {
 };
 
 /**
- * Finds tasks with a run that succeeded too quickly: the last one, or one of the last ten that ended just now. Their durations are compared
- * with the one that 90 % of the runs before them took at least.
+ * Finds tasks with a run that succeeded too quickly: the last one, or one of the last ten that ended since the evaluation before this one. The
+ * task's usual is what 90 % of the runs before them took at least.
  */
-const quick: Find = async ({ client, s, now, rule, scope, values }) => {
+const quick: Find = async ({ client, s, now, lastLookMs, rule, scope, values }) => {
   const { shorterMs, times, leastMs } = thresholdsOf(rule.content);
   const { rows } = await client.query(
     `select t.name as subject, q.run::float8 as run, q.took::float8 as took, q.usual
@@ -100,13 +101,20 @@ const quick: Find = async ({ client, s, now, rule, scope, values }) => {
        select (array_agg(id order by took, id) filter (where fresh))[1] as run, min(took) filter (where fresh) as took,
               case when count(*) filter (where not fresh) >= ${usualLeast}
                 then percentile_cont(0.1) within group (order by took) filter (where not fresh) end::float8 as usual
-       from (select id, took, n = 1 or n <= 10 and ended_ms > $5::bigint - ${justNowMs} as fresh
+       from (select id, took, n = 1 or n <= 10 and ended_ms > $5::bigint as fresh
              from (select id, ended_ms, ended_ms - started_ms as took, row_number() over (order by ended_ms desc, id desc) as n
                    from ${s}.run_history where task_id = t.id and outcome = ${runOutcome.succeeded} and started_ms is not null and ended_ms > $6
                    order by ended_ms desc, id desc limit ${usualOf}) l) h) q
      where ${scope} and not coalesce(${keepsNoneSql}, false)
        and (q.took < $7::float8 or q.usual >= $8::float8 and q.took * $9::float8 < q.usual) order by t.name limit ${most}`,
-    [...values, now, now - lookedBackMs, shorterMs, leastMs, times],
+    [
+      ...values,
+      Math.max((lastLookMs ?? now) - storedWithinMs, now - unseenMostMs),
+      now - lookedBackMs,
+      shorterMs,
+      leastMs,
+      times,
+    ],
   );
   return rows.map(({ subject, run, took, usual }) => ({
     subject: String(subject),
@@ -206,21 +214,34 @@ const unserved: Find = async ({ client, s, now, rule, scope, values }) => {
 };
 
 /**
- * Finds tasks with a new version of their definition. Only versions after the last one that the rule has found count, and none from before
- * the rule's own last change. The first version of a task is no change.
+ * Finds tasks with a new version of their definition. Versions that the rule has found are kept by number. Of a task of which none is kept,
+ * only versions after the rule's own last change count. The first version of a task is no change.
  */
 const changed: Find = async ({ client, s, now, rule, scope, values }) => {
+  const since = now - changedBackMs;
   const { rows } = await client.query(
-    `select t.name as subject, count(*)::int as versions,
-       (array_agg(format('version %s by %s', v.version, v.author) || case when v.reason = '' then '' else ': ' || v.reason end
-                  order by v.version desc))[1] as text
-     from ${s}.task t join ${s}.task_version v on v.task_id = t.id
-     where ${scope} and t.changed_ms > $5
-       and v.changed_ms > greatest((select changed_ms from ${s}.alarm_rule where name = $6),
-                                   (select last_ms from ${s}.alarm where rule = $6 and subject = t.name))
-       and exists (select from ${s}.task_version w where w.task_id = t.id and w.version < v.version)
-     group by t.name order by t.name limit ${most}`,
-    [...values, now - changedBackMs, rule.name],
+    `with found as materialized (
+       select t.id, t.name as subject, count(*)::int as versions, max(v.version) as version,
+         (array_agg(format('version %s by %s', v.version, v.author) || case when v.reason = '' then '' else ': ' || v.reason end
+                    order by v.version desc))[1] as text
+       from ${s}.task t join ${s}.task_version v on v.task_id = t.id
+       left join ${s}.alarm_version k on k.rule = $6 and k.task_id = t.id
+       where ${scope} and t.changed_ms > $5 and v.changed_ms > $5
+         and case when k.version is null then v.changed_ms > (select changed_ms from ${s}.alarm_rule where name = $6)
+                  else v.version > k.version end
+         and exists (select from ${s}.task_version w where w.task_id = t.id and w.version < v.version)
+       group by t.id order by t.name limit ${most}),
+     kept as (
+       insert into ${s}.alarm_version (rule, task_id, version) select $6, id, version from found
+       on conflict (rule, task_id) do update set version = excluded.version)
+     select subject, versions, text from found`,
+    [...values, since, rule.name],
+  );
+  // Twice the time, because the versions of a task may bear times in another order.
+  await client.query(
+    `delete from ${s}.alarm_version k where rule = $1
+     and not exists (select from ${s}.task_version v where v.task_id = k.task_id and v.version >= k.version and v.changed_ms > $2)`,
+    [rule.name, since - changedBackMs],
   );
   return rows.map(({ subject, versions, text }) => ({
     subject: String(subject),
@@ -231,13 +252,12 @@ const changed: Find = async ({ client, s, now, rule, scope, values }) => {
 };
 
 /** The functions that find subjects, by kind of rule. The kinds left out use the statements of built-in rules; see follow-rules.ts. */
-export const finders: Record<Exclude<RuleKind, "overdue" | "stuck" | "unfired" | "paused">, Find> = {
+export const finders: Record<Exclude<RuleKind, "overdue" | "stuck" | "unfired" | "paused" | "queue">, Find> = {
   failed,
   slow,
   quick,
   deadline,
   ended,
   unserved,
-  queue,
   changed,
 };

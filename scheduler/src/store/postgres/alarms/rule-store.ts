@@ -104,8 +104,8 @@ export function ruleStore(database: Database): Rules {
         );
         // The stored rule already has this content.
         if (rows.length === 0) return markItem(client, s, { kind: "alarm", stored: before, isNew: false }, change);
-        // The former counts of queues may be of other tasks.
-        await client.query(`delete from ${s}.alarm_queue where rule = $1`, [name]);
+        // The former counts of queues, and the versions that were found, may be of other tasks.
+        await forget(client, s, name, ["alarm_queue", "alarm_version"]);
         if (content.enabled === false) await end(client, s, name, change.nowMs);
         await put(client, change, { act: "edit", named: name, before: before.content, after: content });
         return markItem(client, s, { kind: "alarm", stored: rows[0] as unknown as StoredRule, isNew: false }, change);
@@ -126,8 +126,7 @@ export function ruleStore(database: Database): Rules {
 
 /** Ends the open alarms of a rule that is off or removed, without a message. */
 async function end(client: SqlClient, s: string, name: string, nowMs: number): Promise<void> {
-  for (const table of ["alarm_incident", "alarm_queue"])
-    await client.query(`delete from ${s}.${table} where rule = $1`, [name]);
+  await forget(client, s, name, ["alarm_incident", "alarm_queue", "alarm_version"]);
   await client.query(`update ${s}.alarm set cleared_ms = $2 where rule = $1 and cleared_ms is null`, [
     name,
     Math.round(nowMs),
@@ -137,6 +136,10 @@ async function end(client: SqlClient, s: string, name: string, nowMs: number): P
     `delete from ${s}.alarm_rule_seen where not exists (select from ${s}.alarm_rule where ${enabledSql} and content->>'kind' = any($1))`,
     [countedKinds],
   );
+}
+
+async function forget(client: SqlClient, s: string, name: string, tables: readonly string[]): Promise<void> {
+  for (const table of tables) await client.query(`delete from ${s}.${table} where rule = $1`, [name]);
 }
 
 /** @throws ALARM_UNKNOWN if neither a built-in nor a stored rule has this name */

@@ -10,6 +10,12 @@ export interface Looking {
   summaryMs: number;
 }
 
+/** One evaluation of the stored rules. */
+export interface Following extends Looking {
+  /** The time of the evaluation before this one, in ms; null if there was none. */
+  lastLookMs: number | null;
+}
+
 /** What alarms and incidents need of a rule, whether the rule is built in or stored. */
 export interface Watched {
   rule: string;
@@ -31,7 +37,7 @@ export interface Watched {
 export type Found = Omit<Finding, "rule">;
 
 /** The evaluation of one stored rule. */
-export interface Finder extends Looking {
+export interface Finder extends Following {
   rule: Pick<StoredRule, "name" | "content">;
   /** SQL condition: a task `t` is in the rule's scope. */
   scope: string;

@@ -74,6 +74,7 @@ import { appliedItems } from "./0094-applied-items.ts";
 import { failingConsumers } from "./0095-failing-consumers.ts";
 import { eventContent } from "./0096-event-content.ts";
 import { alarmQueue } from "./0097-alarm-queue.ts";
+import { alarmLooks } from "./0098-alarm-looks.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -160,4 +161,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 95, name: "failing-consumers", sql: failingConsumers },
   { number: 96, name: "event-content", sql: eventContent },
   { number: 97, name: "alarm-queue", sql: alarmQueue },
+  { number: 98, name: "alarm-looks", sql: alarmLooks },
 ];
