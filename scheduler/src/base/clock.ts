@@ -15,6 +15,8 @@ export interface Clock {
    * that the event loop was blocked.
    */
   readonly leaps?: true;
+  /** Returns for how long the event loop has executed code so far, in ms; absent on a virtual clock, on which code takes no time. */
+  busyMs?(): number;
 }
 
 /** Node's timers overflow above this number of ms. */
@@ -55,6 +57,7 @@ function clockOn(timing: Timing): Clock {
   return {
     monotonic: () => timing.performance.now(),
     wall: () => Date.now(),
+    busyMs: () => performance.eventLoopUtilization().active,
     after(ms, fire) {
       if (ms > 0 && ms <= turnedMs) return afterTurns(timing, timing.performance.now() + ms, fire);
       let handle: NodeJS.Timeout;

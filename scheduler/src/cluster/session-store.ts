@@ -37,6 +37,8 @@ export interface SessionSettings {
   observer?: boolean;
   /** True if channels for alarms are configured. Absent in reports of older versions. */
   alarms?: boolean;
+  /** The certificates in files that the settings name, see `certificatesOf`. Absent if there are none, or in reports of older versions. */
+  certificates?: readonly { file: string; endsMs: number }[];
   /** The release of the task definitions that this process contains, if any; see task/release.ts. */
   release?: string;
 }
@@ -129,6 +131,8 @@ export interface Beat {
   everyone?: boolean;
   /** This machine's wall clock in epoch ms. The other nodes receive it, and compare the store's clock with it. */
   wallMs?: number;
+  /** How long heartbeats take, in ms; the leader compares it with alarm rules. Default: what the store has measured, if anything. */
+  waitMs?: number | undefined;
   /**
    * True: the answer also contains runs that no worker can run, and which sweeps are needed. Set by the leader only at times, because this
    * doubles the cost of the heartbeat.

@@ -443,7 +443,7 @@ export class Carillon {
     };
     const parts = { store, provider, standIn, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
     const optionsOf = () => {
-      const identity = identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release);
+      const identity = identityOf(settings, this.#node, this.#groups(), this.#options, release);
       return memberOptions({ ...parts, serviceAt: this.#service.at, identity }, settings);
     };
     const { signal } = this.#stopping;

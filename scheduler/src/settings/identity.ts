@@ -3,20 +3,22 @@ import { version } from "../base/version.ts";
 import { servicePlace } from "../cluster/membership-provider.ts";
 import type { SessionIdentity } from "../cluster/session-store.ts";
 import type { Release } from "../task/release.ts";
+import { certificatesOf } from "./certificates.ts";
 import type { Settings } from "./settings.ts";
 
 /**
  * Returns what a process registers about itself when it joins the cluster.
  * @param groups the groups whose tasks its worker runs
- * @param coordination the URL of the coordination service
+ * @param services the store, whose URL may name certificates, and the URL of the coordination service
  */
 export function identityOf(
   settings: Settings,
   node: string,
   groups: readonly string[],
-  coordination: string | undefined,
+  { store, coordination }: { store?: string | undefined; coordination?: string | undefined },
   release: Release | null,
 ): SessionIdentity {
+  const certificates = certificatesOf(store, process.env.NODE_EXTRA_CA_CERTS);
   const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = settings;
   const { keepMs, horizonMs, claimAheadMs, address, observer, alarms } = settings;
   return {
@@ -37,6 +39,7 @@ export function identityOf(
       coordination: coordination === undefined ? null : servicePlace(coordination),
       observer,
       alarms: alarms !== null,
+      ...(certificates.length > 0 && { certificates }),
       ...(release && { release: release.name }),
     },
   };

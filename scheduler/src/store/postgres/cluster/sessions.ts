@@ -11,6 +11,7 @@ import type {
   SessionStore,
 } from "../../../cluster/session-store.ts";
 import type { Sweep } from "../../../cluster/sweeps.ts";
+import { StoreWait } from "../../store-wait.ts";
 import type { Database } from "../database.ts";
 import { type StandingRow, serverOf, standingSql } from "../recovery/standing.ts";
 import { runState } from "../states.ts";
@@ -116,7 +117,9 @@ type BeatKind = keyof typeof beatNames;
 export const beatSql = (s: string, kind: BeatKind) => `
   with me as (
     update ${s}.session set beat = beat + 1, seen_ms = $2::bigint, witnessed = $3, still_ms = null,
-      clock_off_ms = round(${rawMsSql} - $2::bigint), wall_off_ms = round(${rawMsSql} - $5::bigint) where id = $1 and ended_ms is null
+      clock_off_ms = round(${rawMsSql} - $2::bigint), wall_off_ms = round(${rawMsSql} - $5::bigint),
+      store_wait_ms = $6::int, uncoordinated_ms = case when not $3 then coalesce(uncoordinated_ms, $2::bigint) end
+    where id = $1 and ended_ms is null
     and (${s}.whole() or exists (select from ${s}.recovery_session where session_id = $1 and told))
     returning id, beat, role, groups, draining
   )
@@ -144,9 +147,16 @@ export const beatSql = (s: string, kind: BeatKind) => `
 /** @param readsBeside see `PostgresOptions` */
 export function sessionStore(database: Database, readsBeside = true): SessionStore {
   const look = new WaitingLook(database, readsBeside);
+  const wait = new StoreWait(database.clock);
   return {
     open: (identity, nowMs) => open(database, identity, nowMs),
-    beat: (sessionId, nowMs, how) => beat(database, look, sessionId, nowMs, how),
+    async beat(sessionId, nowMs, how) {
+      const waitMs = wait.medianMs ?? undefined;
+      const answered = wait.begin();
+      const pulse = await beat(database, look, sessionId, nowMs, { waitMs, ...how });
+      answered();
+      return pulse;
+    },
     async prompt(sessionId) {
       await database.ask("session-prompt", `select ${notifySql(database.schema, "'prompt ' || $1::bigint")}::text`, [
         sessionId,
@@ -253,8 +263,9 @@ async function beatOnce<Row>(
   nowMs: number,
   how: Beat,
 ): Promise<Row> {
-  const { witnessed = false, everyone = false, wallMs } = how;
-  const values = [sessionId, Math.round(nowMs), witnessed, everyone, wallMs === undefined ? null : Math.round(wallMs)];
+  const { witnessed = false, everyone = false, wallMs, waitMs } = how;
+  const rounded = (ms: number | undefined) => (ms === undefined ? null : Math.round(ms));
+  const values = [sessionId, Math.round(nowMs), witnessed, everyone, rounded(wallMs), rounded(waitMs)];
   const [row] = await database.ask<Row>(beatNames[kind], beatSql(database.schema, kind), values);
   if (!row) throw new Error("the leadership row is missing");
   return row;

@@ -75,6 +75,7 @@ import { failingConsumers } from "./0095-failing-consumers.ts";
 import { eventContent } from "./0096-event-content.ts";
 import { alarmQueue } from "./0097-alarm-queue.ts";
 import { alarmLooks } from "./0098-alarm-looks.ts";
+import { nodeHealth } from "./0099-node-health.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -162,4 +163,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 96, name: "event-content", sql: eventContent },
   { number: 97, name: "alarm-queue", sql: alarmQueue },
   { number: 98, name: "alarm-looks", sql: alarmLooks },
+  { number: 99, name: "node-health", sql: nodeHealth },
 ];
