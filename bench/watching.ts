@@ -142,6 +142,10 @@ async function watch(database: string): Promise<{ stop(): Promise<void> }> {
     { kind: "unserved", after: "1h" },
     { kind: "queue", more: 1_000_000, grows: 1_000_000, within: "1m" },
     { kind: "changed" },
+    ...(["store", "snapshot", "coordination", "expiring"] as const).map((kind) => ({
+      kind,
+      scope: { everywhere: true },
+    })),
   ] as const;
   for (const rule of rules) await store.alarms.createRule(`watch-${rule.kind}`, rule, change);
   let isOver = false;

@@ -59,3 +59,9 @@ test.each([
 ])("a new rule with %j is incomplete: %s", (given, lacks) => {
   expect(isIncomplete({ ...draftOf(null, "UTC"), ...given })).toBe(lacks);
 });
+
+test("a rule about the cluster sends the scope of everything, and not what was typed for a rule about tasks", () => {
+  const draft = { ...draftOf(stored, "UTC"), kind: "expiring" as const, parts: { before: "30d" } };
+  expect(contentOfDraft(draft, null)).toMatchObject({ kind: "expiring", before: "30d", scope: { everywhere: true } });
+  expect(contentOfDraft(draft, null).scope).toEqual({ everywhere: true });
+});

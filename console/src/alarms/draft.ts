@@ -6,7 +6,7 @@ export type Kind = Stored["kind"];
 type Content = Omit<Given<"createAlarmRule">, "name" | "reason">;
 export type Part =
   | ("failures" | "of" | "longer" | "shorter" | "times" | "least" | "by" | "zone" | "after")
-  | ("more" | "grows" | "within");
+  | ("more" | "grows" | "within" | "before");
 
 /** The parameters of each kind of alarm rule, in the order of the form's fields. */
 export const partsOf: Record<Kind, readonly Part[]> = {
@@ -22,7 +22,13 @@ export const partsOf: Record<Kind, readonly Part[]> = {
   unserved: ["after"],
   queue: ["more", "grows", "within"],
   changed: [],
+  store: ["longer"],
+  snapshot: ["after", "more"],
+  coordination: ["after"],
+  expiring: ["before"],
 };
+/** The kinds that examine the cluster and not its tasks: their scope is everything. */
+export const clusterKinds: ReadonlySet<Kind> = new Set(["store", "snapshot", "coordination", "expiring"]);
 export const kinds = Object.keys(partsOf) as Kind[];
 const needed: Part[] = ["failures", "by", "zone"];
 const numbers: readonly Part[] = ["failures", "of", "times", "more", "grows"];
@@ -110,13 +116,15 @@ export function contentOfDraft(draft: Draft, before: Stored | null): Content {
     const at = label.indexOf("=");
     return at < 0 ? ([label, ""] as const) : ([label.slice(0, at), label.slice(at + 1)] as const);
   });
-  const scope = {
-    ...(tasks.length > 0 && { tasks }),
-    ...(groups.length > 0 && { groups }),
-    ...(owners.length > 0 && { owners }),
-    ...(pairs.length > 0 && { labels: Object.fromEntries(pairs) }),
-    ...(everywhere && { everywhere }),
-  };
+  const scope = clusterKinds.has(kind)
+    ? { everywhere: true }
+    : {
+        ...(tasks.length > 0 && { tasks }),
+        ...(groups.length > 0 && { groups }),
+        ...(owners.length > 0 && { owners }),
+        ...(pairs.length > 0 && { labels: Object.fromEntries(pairs) }),
+        ...(everywhere && { everywhere }),
+      };
   const windows = draft.maintenance.map((interval) => {
     const [begin = "", end = ""] = interval.split("/").map((text) => text.trim());
     return before?.maintenance?.find((window) => intervalOf(window) === interval) ?? { from: begin, to: end };

@@ -14,6 +14,7 @@ import { plain } from "../parts/value/plain.ts";
 import { ownZone } from "../preferences.ts";
 import css from "./alarms.module.css";
 import {
+  clusterKinds,
   contentOf,
   contentOfDraft,
   type Draft,
@@ -145,7 +146,7 @@ function Row({
 
 function findsText(rule: Stored, { t }: Pick<Words, "t">): string {
   const { kind, failures = 1, of = failures, longer, shorter, times = 3, by = "", zone = "", after = "1m" } = rule;
-  const { more, grows, within = "10m" } = rule;
+  const { more, grows, within = "10m", before = "14d" } = rule;
   if (kind === "slow" && longer !== undefined) {
     const text = t("rules.slow.longer.finds", { longer: String(longer) });
     return rule.times === undefined ? text : `${text} ${t("rules.slow.finds", { times })}`;
@@ -158,10 +159,21 @@ function findsText(rule: Stored, { t }: Pick<Words, "t">): string {
     const text = t("rules.queue.grows.finds", { grows, within: String(within) });
     return more === undefined ? text : `${text} ${t("rules.queue.finds", { more })}`;
   }
-  return t(`rules.${kind}.finds`, { failures, of, times, by, zone, after: String(after), more: more ?? 0 });
+  return t(`rules.${kind}.finds`, {
+    failures,
+    of,
+    times,
+    by,
+    zone,
+    after: String(rule.after ?? (kind === "snapshot" ? "10m" : after)),
+    more: more ?? 0,
+    longer: String(longer ?? "1s"),
+    before: String(before),
+  });
 }
 
-function scopeText({ scope = {} }: Stored, { t }: Pick<Words, "t">): string {
+function scopeText({ kind, scope = {} }: Stored, { t }: Pick<Words, "t">): string {
+  if (clusterKinds.has(kind)) return t("rules.cluster");
   const { tasks = [], groups = [], owners = [], labels = {}, everywhere = false } = scope;
   const parts = [
     ...tasks,
@@ -197,7 +209,9 @@ function Edit({ rule, onClose }: { rule: Stored | null; onClose: () => void }) {
       title={rule ? t("rules.edit", { rule: rule.name }) : t("rules.new")}
       consequence={rule?.bundle ? t("rules.toldFiles", { bundle: plain(rule.bundle) }) : t("rules.told")}
       act={t("rules.store")}
-      blocked={isIncomplete(draft) || !(draft.everywhere ? reach.everywhere : reach.on(name))}
+      blocked={
+        isIncomplete(draft) || !(draft.everywhere || clusterKinds.has(draft.kind) ? reach.everywhere : reach.on(name))
+      }
       onDo={async ({ reason, key }) => {
         const content = { ...contentOfDraft(draft, rule), reason };
         if (rule) await call("setAlarmRule", { alarmRule: rule.name, ...content }, { key, ifVersion: rule.version });
@@ -234,7 +248,7 @@ function Edit({ rule, onClose }: { rule: Stored | null; onClose: () => void }) {
             onChange={(event) => put({ forecast: event.currentTarget.checked })}
           />
         )}
-        <ScopeFields draft={draft} put={put} everywhere={reach.everywhere} />
+        {!clusterKinds.has(draft.kind) && <ScopeFields draft={draft} put={put} everywhere={reach.everywhere} />}
         <ToldFields draft={draft} put={put} />
       </div>
     </Confirm>

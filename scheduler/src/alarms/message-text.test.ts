@@ -75,6 +75,10 @@ describe("a message", () => {
       ["stuck", "its worker is gone, and it was not taken back"],
       ["stuck", "claimed, and never started"],
       ["stuck", "past its timeout"],
+      ["slow-store", "half of the last statements took longer: a 1.3s"],
+      ["old-snapshot", "dead rows are kept by: slot (standby) for 120000 transactions"],
+      ["no-zookeeper", "without coordination service: a for 2m"],
+      ["keys", "expires soon or has expired: token ci of ann at 2026-11-30T01:00:00.000Z"],
       ["leaderless", "slots are planned a moment ahead only, by whoever is left; see carillon nodes"],
       ["ended", "no slot is left: give it another schedule, or remove it"],
     ] as const)

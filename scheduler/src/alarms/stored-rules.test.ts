@@ -10,6 +10,7 @@ import {
 } from "./stored-rules.ts";
 
 const at = (text: string) => Date.parse(text);
+const everywhere = { everywhere: true };
 const deadline = { kind: "deadline", by: "06:00", zone: "Asia/Shanghai" } as const;
 
 test.each([
@@ -26,6 +27,9 @@ test.each([
   ["longer", { kind: "quick", longer: "5s" }, /has no "longer"/],
   ["more", { kind: "queue" }, /needs more or grows/],
   ["grows", { kind: "queue", more: 1, within: "5m" }, /within needs grows/],
+  ["scope", { kind: "store" }, /whole cluster, so its scope must be \{ everywhere: true \}/],
+  ["scope", { kind: "expiring", scope: { everywhere: true, tasks: ["a"] } }, /whole cluster/],
+  ["more", { kind: "store", more: 1, scope: { everywhere: true } }, /has no "more"/],
   ["grows", { kind: "queue", grows: 0 }, /from 1 to 1000000/],
   ["scope.taks", { kind: "ended", scope: { taks: ["a"] } }, /did you mean "tasks"\?/],
   ["scope.tasks[0]", { kind: "ended", scope: { tasks: [7] } }, /a text/],
@@ -83,6 +87,10 @@ test.each<[RuleContent, string]>([
   ],
   [deadline, "not done by 06:00 Asia/Shanghai"],
   [{ kind: "overdue", after: "5m" }, "due runs wait for a worker for 5m"],
+  [{ kind: "store", scope: everywhere }, "statements of a process take longer than 1s"],
+  [{ kind: "snapshot", scope: everywhere }, "a snapshot keeps dead rows for 10m"],
+  [{ kind: "coordination", scope: everywhere }, "a process is without its coordination service for 1m"],
+  [{ kind: "expiring", before: "30d", scope: everywhere }, "a token, a key or a certificate expires within 30d"],
   [{ kind: "quick" }, "a run takes less than the usual divided by 3"],
   [{ kind: "quick", shorter: "5s" }, "a run takes less than 5s"],
   [{ kind: "queue", more: 100 }, "more than 100 due runs of a task wait"],

@@ -22,8 +22,15 @@ export const ruleKinds = [
   "unserved",
   "queue",
   "changed",
+  "store",
+  "snapshot",
+  "coordination",
+  "expiring",
 ] as const;
 export type RuleKind = (typeof ruleKinds)[number];
+
+/** The kinds that examine the cluster and not its tasks. Their alarms concern no task, and their scope is everything. */
+export const clusterKinds: ReadonlySet<RuleKind> = new Set(["store", "snapshot", "coordination", "expiring"]);
 
 /** The thresholds of all kinds of rules; `kindParts` lists those of each kind. */
 interface Thresholds {
@@ -31,7 +38,7 @@ interface Thresholds {
   failures?: number;
   /** The number of last runs that are examined; default: `failures`. */
   of?: number;
-  /** The alarm is raised when a run takes longer than this. */
+  /** The alarm is raised when a run takes longer than this or, of kind store, the statements of a process; then the default is 1 s. */
   longer?: Duration;
   /**
    * Kind slow: the alarm is raised when a run takes longer than `times` × the 90th percentile of the task's last successful runs. Kind
@@ -54,14 +61,19 @@ interface Thresholds {
    * True: raise the alarm before the deadline if the task's usual duration shows that the deadline will be missed. Default true.
    */
   forecast?: boolean;
-  /** The alarm is raised when the condition of the rule has been true for this time. Default 1 min. */
+  /** The alarm is raised when the condition of the rule has been true for this time. Default 1 min; of kind snapshot 10 min. */
   after?: Duration;
-  /** The alarm is raised when more than this number of due runs of one task wait. */
+  /**
+   * The alarm is raised when more than this number of due runs of one task wait or, of kind snapshot, when more transactions have begun since
+   * a snapshot whose age the store does not tell; then the default is 100,000.
+   */
   more?: number;
   /** The alarm is raised when a task's number of waiting due runs has grown by this number within the time `within`. */
   grows?: number;
   /** The time over which `grows` is measured. Default 10 min. */
   within?: Duration;
+  /** The alarm is raised this long before something expires. Default 14 days. */
+  before?: Duration;
 }
 
 export interface RuleScope {
@@ -129,6 +141,10 @@ const kindParts: Record<RuleKind, readonly (keyof Thresholds)[]> = {
   unserved: ["after"],
   queue: ["more", "grows", "within"],
   changed: [],
+  store: ["longer"],
+  snapshot: ["after", "more"],
+  coordination: ["after"],
+  expiring: ["before"],
 };
 const needed: Partial<Record<RuleKind, readonly (keyof Thresholds)[]>> = {
   failed: ["failures"],
@@ -176,6 +192,11 @@ export function checkRule(given: RuleContent): RuleContent {
     throw wrong("of", `of must be at least ${failures}, the number of failures`);
   if (kind === "queue" && given.more === undefined && given.grows === undefined)
     throw wrong("more", "a rule of kind queue needs more or grows");
+  if (clusterKinds.has(kind) && JSON.stringify(given.scope) !== '{"everywhere":true}')
+    throw wrong(
+      "scope",
+      `a rule of kind ${kind} examines the whole cluster, so its scope must be { everywhere: true }`,
+    );
   if (given.within !== undefined && given.grows === undefined) throw wrong("grows", "within needs grows");
   if (quiet && quiet.from === quiet.to) throw wrong("quiet.to", "quiet hours must end at another time than they begin");
   for (const [at, { from, to }] of maintenance.entries())
@@ -268,6 +289,7 @@ const checks: Record<keyof RuleContent, Check> = {
   more: whole(0, longestQueue),
   grows: whole(1, longestQueue),
   within: span,
+  before: span,
   scope: object({
     tasks: listed(named, 1),
     groups: listed(named, 1),
@@ -293,14 +315,15 @@ export const thresholdsOf = ({
   kind,
   failures = 1,
   of = failures,
-  longer,
+  longer = kind === "store" ? "1s" : undefined,
   shorter,
   times,
   least = kind === "quick" ? "1s" : "1m",
-  after = "1m",
-  more,
+  after = kind === "snapshot" ? "10m" : "1m",
+  more = kind === "snapshot" ? 100_000 : undefined,
   grows,
   within: over = "10m",
+  before = "14d",
 }: RuleContent) => ({
   failures,
   of,
@@ -312,11 +335,12 @@ export const thresholdsOf = ({
   more: more ?? null,
   grows: grows ?? null,
   withinMs: parseDuration(over),
+  beforeMs: parseDuration(before),
 });
 
 /** Returns a description of what a rule finds. */
 export function ruleText(content: RuleContent): string {
-  const { failures, of, longerMs, shorterMs, times, afterMs, more, grows, withinMs } = thresholdsOf(content);
+  const { failures, of, longerMs, shorterMs, times, afterMs, more, grows, withinMs, beforeMs } = thresholdsOf(content);
   const lasting = formatDuration(afterMs);
   switch (content.kind) {
     case "failed":
@@ -354,6 +378,14 @@ export function ruleText(content: RuleContent): string {
       ].join(", or ");
     case "changed":
       return "its definition was changed";
+    case "store":
+      return `statements of a process take longer than ${formatDuration(longerMs ?? 0)}`;
+    case "snapshot":
+      return `a snapshot keeps dead rows for ${lasting}`;
+    case "coordination":
+      return `a process is without its coordination service for ${lasting}`;
+    case "expiring":
+      return `a token, a key or a certificate expires within ${formatDuration(beforeMs)}`;
     default:
       // Reached only for a kind that a newer version has stored.
       return content.kind satisfies never;

@@ -15,7 +15,9 @@ export const ruleFields = {
   description: text(1_000).optional().describe("What the rule is for."),
   failures: z.int().optional().describe("Of kind failed: this number of the last `of` runs failed."),
   of: z.int().optional().describe("Default: `failures`."),
-  longer: duration.optional().describe("Of kind slow: a run takes longer than this."),
+  longer: duration
+    .optional()
+    .describe("Of kind slow: a run takes longer than this; of kind store: statements of a process do, default 1s."),
   shorter: duration.optional().describe("Of kind quick: a run takes less than this."),
   times: z
     .number()
@@ -32,10 +34,16 @@ export const ruleFields = {
   zone: zone.optional(),
   days: z.array(z.int()).max(7).optional().describe("The days with a deadline; 0 is Sunday. Default: each."),
   forecast: z.boolean().optional().describe("Alarm before the deadline if the usual duration says that it is missed."),
-  after: duration.optional().describe("How long it lasts before it is an alarm. Default 1m."),
-  more: z.int().optional().describe("Of kind queue: more due runs of a task than this wait."),
+  after: duration.optional().describe("How long it lasts before it is an alarm. Default 1m; of kind snapshot 10m."),
+  more: z
+    .int()
+    .optional()
+    .describe(
+      "Of kind queue: more due runs of a task than this wait; of kind snapshot: transactions since one of unknown age, default 100000.",
+    ),
   grows: z.int().optional().describe("Of kind queue: more due runs of a task than this have come to wait."),
   within: duration.optional().describe("Of kind queue: the time over which `grows` is measured. Default 10m."),
+  before: duration.optional().describe("Of kind expiring: how long before it expires. Default 14d."),
   scope: z
     .strictObject({
       tasks: z.array(taskName).max(100).optional().describe("Names; * stands for any text. Default: every task."),
@@ -45,7 +53,9 @@ export const ruleFields = {
       everywhere: z.boolean().optional().describe("Tasks of every namespace; default: of the rule's own."),
     })
     .optional()
-    .describe("The tasks that it covers; a task matches all that is given. Default: all of its namespace."),
+    .describe(
+      "The tasks that it covers; a task matches all that is given. Default: all of its namespace. Of the kinds store, snapshot, coordination and expiring: everywhere.",
+    ),
   channels: channels.optional().describe("Whom it tells, by the names of the nodes' channels. Default: nobody."),
   quiet: z.strictObject({ from: clock, to: clock, zone }).optional().describe("Hours in which it sends nothing."),
   maintenance: z

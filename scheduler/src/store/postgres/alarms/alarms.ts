@@ -214,12 +214,12 @@ async function tried(
  * Writes a rule's findings to its alarms. A finding is not new if its condition already held or its alarm is acknowledged. New findings of
  * a silenced alarm, or during the rule's quiet hours, are counted in `held` instead of being sent. A subject without an open alarm counts
  * as at least one new finding, even if the finding's count is 0. A condition that was found with count 0 and now has a higher count has
- * become worse, so it is new.
+ * become worse, so it is new. Of a finding that counts parts of the cluster, only more parts than before are new.
  * @returns the number of new findings that are to be sent
  */
 async function raise(
   { client, s, now }: Looking,
-  { rule, isCondition, endsBySuccess, isQuiet }: Watched,
+  { rule, isCondition, countsParts = false, endsBySuccess, isQuiet }: Watched,
   findings: readonly Found[],
 ): Promise<number> {
   if (findings.length === 0) return 0;
@@ -235,7 +235,7 @@ async function raise(
     `with before as (
        select subject, seen_ms, count from ${s}.alarm where rule = $1 and cleared_ms is null),
      found as materialized (
-       select f.*, case when b.seen_ms is not null or ($7 and b.subject is not null and (b.count > 0 or f.count = 0)) then 0 else greatest(f.count, (b.subject is null)::int) end as news,
+       select f.*, case when b.seen_ms is not null then 0 when $8 and b.subject is not null then greatest(f.count - b.count, 0) when ($7 and b.subject is not null and (b.count > 0 or f.count = 0)) then 0 else greatest(f.count, (b.subject is null)::int) end as news,
               ${isQuiet ? "true" : silencedSql(s, "$1", "f.subject", "$6")} as silenced
        from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id) left join before b using (subject)),
      kept as (
@@ -244,7 +244,7 @@ async function raise(
        from found f order by f.subject
        on conflict (rule, subject) do update set
          opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
-         count = case when a.cleared_ms is null then a.count + case when $7 and a.count > 0 then 0 else excluded.count end else excluded.count end,
+         count = case when $8 then excluded.count when a.cleared_ms is null then a.count + case when $7 and a.count > 0 then 0 else excluded.count end else excluded.count end,
          last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded,
          held = case when a.cleared_ms is null then a.held else 0 end + excluded.held,
          seen_ms = case when a.cleared_ms is null then a.seen_ms end, cleared_ms = null)
@@ -257,6 +257,7 @@ async function raise(
       some.map(({ runId }) => runId),
       now,
       isCondition,
+      countsParts,
     ],
   );
   return Number(rows[0]?.news ?? 0);

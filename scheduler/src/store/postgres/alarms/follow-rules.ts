@@ -1,6 +1,7 @@
 import type { Finding } from "../../../alarms/alarms.ts";
 import {
   checkRule,
+  clusterKinds,
   isHeldBack,
   type RuleContent,
   type RuleKind,
@@ -109,6 +110,7 @@ const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watche
     words: `${name}: ${ruleText(content)}`,
     channels,
     isCondition: !events.includes(content.kind),
+    countsParts: clusterKinds.has(content.kind),
     lastsMs: summaryMs,
     isQuiet: isHeldBack(content, now),
     ...(escalate && { escalate: { afterMs: parseDuration(escalate.after), channels: escalate.channels } }),

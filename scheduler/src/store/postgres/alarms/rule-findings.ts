@@ -2,6 +2,7 @@ import { type Deadline, deadlinesAround, type RuleKind, thresholdsOf } from "../
 import { formatDuration } from "../../../base/duration.ts";
 import { runOutcome, runState, takesRuns } from "../states.ts";
 import { most } from "./alarm-findings.ts";
+import { clusterFinders } from "./cluster-findings.ts";
 import type { Find, Found } from "./watched.ts";
 
 /** Runs that ended longer ago than this, in ms, are ignored. The bound also limits how many partitions of the history are read. */
@@ -260,4 +261,5 @@ export const finders: Record<Exclude<RuleKind, "overdue" | "stuck" | "unfired" |
   ended,
   unserved,
   changed,
+  ...clusterFinders,
 };

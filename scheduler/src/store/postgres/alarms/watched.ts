@@ -24,6 +24,8 @@ export interface Watched {
   channels: readonly string[];
   /** True if the rule's alarms either hold or do not hold; false if each finding is counted, as for failures. */
   isCondition: boolean;
+  /** True if the count of a finding is the number of nodes or other parts of the cluster that it concerns now; more of them are news. */
+  countsParts?: boolean;
   /** True if the rule's alarms end when the task has succeeded. */
   endsBySuccess?: boolean;
   /** How long, in ms, an alarm that is not a condition stays open after its last finding. */

@@ -6,7 +6,7 @@ import type { Database } from "../database.ts";
  * statistics of other roles cannot see when their transactions began, and replication slots have no such time: the age of these holders is
  * known only as a number of transactions.
  */
-const heldSnapshotsSql = `
+export const heldSnapshotsSql = `
   select distinct on (kind) kind, holder, ms, transactions from (
     select case backend_type when 'walsender' then 'standby' else 'transaction' end as kind,
            format('%s, pid %s', coalesce(nullif(application_name, ''), usename, backend_type), pid) as holder,
