@@ -214,7 +214,7 @@ async function tried(
  * Writes a rule's findings to its alarms. A finding is not new if its condition already held or its alarm is acknowledged. New findings of
  * a silenced alarm, or during the rule's quiet hours, are counted in `held` instead of being sent. A subject without an open alarm counts
  * as at least one new finding, even if the finding's count is 0. A condition that was found with count 0 and now has a higher count has
- * become worse, so it is new. Of a finding that counts parts of the cluster, only more parts than before are new.
+ * become worse, so it is new. If a finding counts parts of the cluster, only more parts than before are new.
  * @returns the number of new findings that are to be sent
  */
 async function raise(

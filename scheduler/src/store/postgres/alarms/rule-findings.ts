@@ -10,7 +10,9 @@ const lookedBackMs = 30 * 86_400_000;
 /** A task's usual duration is measured over its last `usualOf` successful runs, and is unknown with fewer than `usualLeast`. */
 const usualOf = 50;
 const usualLeast = 5;
-/** The end of a run is stored at most this many ms after the time of the end; a run that is stored later is examined only as the last one. */
+/**
+ * The end of a run is stored at most this many ms after the time of the end; a run that is stored later is examined only as the last one.
+ */
 const storedWithinMs = 5_000;
 /** Ends that are older than this, in ms, count as former ones, even if the rules have not been evaluated since. */
 const unseenMostMs = 600_000;
@@ -215,7 +217,7 @@ const unserved: Find = async ({ client, s, now, rule, scope, values }) => {
 };
 
 /**
- * Finds tasks with a new version of their definition. Versions that the rule has found are kept by number. Of a task of which none is kept,
+ * Finds tasks with a new version of their definition. Versions that the rule has found are kept by number. If a task has no kept version,
  * only versions after the rule's own last change count. The first version of a task is no change.
  */
 const changed: Find = async ({ client, s, now, rule, scope, values }) => {

@@ -31,7 +31,7 @@ export interface QueueCount {
   atMs: number;
   /** The number of runs that were counted. */
   total: number;
-  /** By name. Of a rule without `grows`, only queues that are too long, and of these only as much as shows it. */
+  /** Ordered by name. For a rule without `grows` they are the queues that are too long, counted up to one run above its threshold. */
   queues: Queue[];
 }
 

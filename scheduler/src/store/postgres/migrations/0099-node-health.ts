@@ -1,6 +1,7 @@
 /**
- * What alarm rules need to know of each process: how long its statements take (the median of its last heartbeats, in ms, without the time for
- * which the process itself was busy), and since when it relies on the store because its coordination service does not show its session.
+ * The figures of each process that alarm rules read: how long its statements take (the median of its last heartbeats, in ms, without the
+ * time for which the process itself was busy), and since when it relies on the store because its coordination service does not show its
+ * session.
  */
 export const nodeHealth = (s: string) => `
 alter table ${s}.session add column store_wait_ms int;
