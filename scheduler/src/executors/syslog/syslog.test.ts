@@ -78,17 +78,21 @@ describe("messages are sent to a syslog server", () => {
     expect(frames(text())).toEqual(messages.map(lineOf));
   });
 
-  test("over UDP, one datagram each", async () => {
-    const server = createSocket("udp4");
+  test.each([
+    ["to an IPv4 address", "udp4", "127.0.0.1", "127.0.0.1"],
+    ["to an IPv6 address", "udp6", "::1", "[::1]"],
+    ["to a name that has only an IPv6 address", "udp6", "::1", "logs.example"],
+  ] as const)("over UDP, one datagram each, %s", async (_, family, address, host) => {
+    const server = createSocket(family);
     const read: string[] = [];
     server.on("message", (bytes) => read.push(bytes.toString()));
-    server.bind(0, "127.0.0.1");
+    server.bind(0, address);
     await once(server, "listening");
-    await syslogSender(`syslog+udp://127.0.0.1:${server.address().port}`, systemClock)(messages.slice(0, 2), never);
+    const url = `syslog+udp://${host}:${server.address().port}`;
+    const send = syslogSender(url, systemClock, { resolve: async () => [address] });
+    await send(messages.slice(0, 2), never);
     await expect.poll(() => read, { timeout: 60_000 }).toEqual(messages.slice(0, 2).map(lineOf));
-    await expect(
-      syslogSender(`syslog+udp://127.0.0.1:${server.address().port}`, systemClock)(messages, never),
-    ).rejects.toEqual(failed("EMSGSIZE"));
+    await expect(send(messages, never)).rejects.toEqual(failed("EMSGSIZE"));
     server.close();
   });
 });

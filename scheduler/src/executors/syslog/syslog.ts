@@ -1,10 +1,11 @@
 /** Sends messages to a syslog server: RFC 5424 over TLS or TCP with octet counting (RFC 5425, RFC 6587), or over UDP (RFC 5426). */
 import { createSocket } from "node:dgram";
-import { connect, type Socket } from "node:net";
+import { connect, isIPv6, type Socket } from "node:net";
 import { hostname } from "node:os";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
+import { type Resolve, systemResolve } from "../http/target.ts";
 
 export interface SyslogMessage {
   atMs: number;
@@ -31,7 +32,11 @@ const usualPort: Readonly<Record<string, number>> = { "syslog+tls:": 6514, "sysl
  * once the operating system has taken the messages.
  * @param url syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT or syslog+udp://HOST:PORT
  */
-export function syslogSender(url: string, clock: Clock, tls: Pick<ConnectionOptions, "ca"> = {}): SendSyslog {
+export function syslogSender(
+  url: string,
+  clock: Clock,
+  { resolve = systemResolve, ...tls }: Pick<ConnectionOptions, "ca"> & { resolve?: Resolve } = {},
+): SendSyslog {
   const { protocol, hostname: name, port } = new URL(url);
   const to = { host: name.replace(/^\[|\]$/g, ""), port: Number(port) || (usualPort[protocol] as number) };
   const failed = (cause: unknown) =>
@@ -42,7 +47,7 @@ export function syslogSender(url: string, clock: Clock, tls: Pick<ConnectionOpti
   return async (messages, signal) => {
     const lines = messages.map((message) => Buffer.from(lineOf(message)));
     try {
-      if (protocol === "syslog+udp:") await sendDatagrams(lines, to);
+      if (protocol === "syslog+udp:") await sendDatagrams(lines, { ...to, host: await firstAddress(to.host, resolve) });
       else {
         const counted = lines.flatMap((line) => [Buffer.from(`${line.length} `), line]);
         const socket =
@@ -93,8 +98,15 @@ function sendWhole(socket: Socket, bytes: Buffer, clock: Clock, signal: AbortSig
   });
 }
 
+/** Returns the address to which datagrams are sent. Unlike a connection, a datagram's socket must be of the address's family. */
+async function firstAddress(host: string, resolve: Resolve): Promise<string> {
+  const [address] = await resolve(host);
+  if (address === undefined) throw new Error("the name has no address");
+  return address;
+}
+
 async function sendDatagrams(lines: readonly Buffer[], { host, port }: { host: string; port: number }): Promise<void> {
-  const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+  const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
   try {
     for (const line of lines)
       await new Promise<void>((resolve, reject) =>

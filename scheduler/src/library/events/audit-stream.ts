@@ -12,7 +12,7 @@ import { moved, pauseAfterMs } from "./consumer.ts";
 /** Takes rows of the audit log. Resolves once the receiver has them. */
 export interface TakeRows {
   wants(row: ChainRow): boolean;
-  /** The maximum number of rows in one call. */
+  /** The maximum number of rows in one call. After an error there are fewer, so that a slow receiver gets on. */
   most: number;
   take(rows: readonly ChainRow[], signal: AbortSignal): Promise<void>;
 }
@@ -45,14 +45,15 @@ export async function serveAudit(
   const { name, events, audit, clock, now } = of;
   const move = (seq: number) => moved(() => events.move(name, epoch, { seq }, now() + auditKeptMs), clock, over);
   let keptMono = Number.NEGATIVE_INFINITY;
+  const batch = { most: of.receiver.most };
   for (let { seq } = place; !over.aborted; ) {
     const rows = await audit.chained(seq, rowsPerRead);
-    const wanted = rows.filter(of.receiver.wants);
-    for (let at = 0; at < wanted.length; at += of.receiver.most) {
-      const some = wanted.slice(at, at + of.receiver.most);
-      if (!(await taken(of, some, over))) return;
-      seq = some.at(-1)?.seq ?? seq;
-      if (!(await move(seq))) return;
+    for (let wanted = rows.filter(of.receiver.wants); wanted.length > 0; ) {
+      const some = await taken(of, wanted, batch, over);
+      const end = some.at(-1);
+      if (!end || !(await move(end.seq))) return;
+      ({ seq } = end);
+      wanted = wanted.slice(some.length);
     }
     const last = rows.at(-1)?.seq ?? seq;
     // The position moves past rows that the receiver does not want, and is renewed from time to time.
@@ -65,27 +66,39 @@ export async function serveAudit(
   }
 }
 
-/** Sends rows, again after each error. @returns false if `over` has aborted */
+/**
+ * Sends the first rows, again after each error. An error halves the number of rows in a call, because a receiver that is too slow for all of
+ * them would never take them; each success allows one more. @returns the rows that were taken; none if `over` has aborted
+ */
 async function taken(
   { name, clock, log, receiver }: AuditStreamOf,
   rows: readonly ChainRow[],
+  batch: { most: number },
   over: AbortSignal,
-): Promise<boolean> {
+): Promise<readonly ChainRow[]> {
   for (let attempt = 1; !over.aborted; attempt++) {
+    const some = rows.slice(0, batch.most);
     try {
-      await receiver.take(rows, over);
-      return true;
+      await receiver.take(some, over);
+      batch.most = Math.min(receiver.most, batch.most + 1);
+      return some;
     } catch (error) {
       if (over.aborted) break;
+      batch.most = Math.ceil(some.length / 2);
       const againInMs = pauseAfterMs(attempt);
-      log.warn(
-        { consumer: name, seq: rows[0]?.seq, attempt, error: messageOf(error), againInMs },
-        "rows of the audit log were not taken; they are sent again",
-      );
+      const fields = {
+        consumer: name,
+        seq: rows[0]?.seq,
+        rows: some.length,
+        attempt,
+        error: messageOf(error),
+        againInMs,
+      };
+      log.warn(fields, "rows of the audit log were not taken; they are sent again");
       await pause(clock, againInMs, over);
     }
   }
-  return false;
+  return [];
 }
 
 /** Returns a function that selects the rows about these kinds of objects. */
