@@ -41,6 +41,8 @@ export interface TaskBrowse {
   /** A pattern for task names, in which * matches any text and ? one character. */
   matching: string | null;
   paused: boolean | null;
+  /** Only tasks whose option `owner` is this text. */
+  owner: string | null;
   /** Only tasks in these namespaces; null: all. */
   namespaces: readonly string[] | null;
   /** Only the named schedules of this task. */
@@ -126,7 +128,8 @@ export interface BrowseStore {
   runs(browse: RunBrowse): Promise<RunPage>;
   /**
    * Returns several runs with related data, in the order of the ids; null for an id without a run.
-   * @param relativesMost the maximum number of related runs per run
+   * @param relativesMost the maximum number of related runs per run and namespace, so that those that a caller may see are not displaced by
+   * others
    */
   whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
   /** @returns the lines, and the snapshot in which they were read; `arrived` continues after this snapshot */

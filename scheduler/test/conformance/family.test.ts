@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { sourceNumber } from "../../src/store/postgres/enqueue/sources.ts";
 import type { TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { ApiStage } from "../support/api-stage.ts";
@@ -189,5 +190,28 @@ describe("the routes of what is connected", () => {
     expect(whole).toMatchObject({ parent: source, inputs: [source, other] });
     expect((await ours.getRunFamily({ run: sink })).runs).toMatchObject([{ run: sink, parent: null, inputs: [] }]);
     expect((await ours.getRun({ run: sink })).relatives).toEqual([]);
+  });
+
+  it("show a run's relatives that the caller may see, however many others there are", async () => {
+    for (const name of ["ours/root", "ours/near", "theirs/far"]) await stage.task(name);
+    const admin = stage.client();
+    const ours = stage.clientOf(await stage.token("viewer", { where: ["ours"] }));
+    const runsOf = async (task: string, n: number) => {
+      const runs: number[] = [];
+      while (runs.length < n) runs.push((await admin.runTask({ task, in: "1d" })).run);
+      return runs;
+    };
+    const [root] = await runsOf("ours/root", 1);
+    const far = await runsOf("theirs/far", 55);
+    const near = await runsOf("ours/near", 3);
+    await stage.rows(`update $s.run set parent_id = $1, source = $3 where id = any($2) returning id`, [
+      root,
+      [...far, ...near],
+      sourceNumber("child"),
+    ]);
+    const shown = async (client: typeof admin) =>
+      (await client.getRun({ run: root as number })).relatives.map(({ run }) => run);
+    expect(await shown(ours)).toEqual(near);
+    expect(await shown(admin)).toEqual(far.slice(0, 50));
   });
 });

@@ -175,7 +175,10 @@ export function runCalls({
           ended: isoTime(one.endedMs),
           error: failureOf(one.error),
         })),
-        relatives: relatives.filter((one) => reach.has(one.task)).map(relativeObject),
+        relatives: relatives
+          .filter((one) => reach.has(one.task))
+          .slice(0, relativesShown)
+          .map(relativeObject),
         late: late.map(lateObject),
         letter,
         redrives,

@@ -6,6 +6,7 @@ import type { Database } from "../database.ts";
 import { asRunRecord, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
 import { sourceOf } from "../enqueue/sources.ts";
 import { letterStates, runOutcome } from "../states.ts";
+import { namespaceSql } from "../tasks/task-filter.ts";
 
 const arrayLeast = 16;
 
@@ -56,9 +57,10 @@ export function wholeRuns(database: Database) {
       select n.asked, r.id, r.task_id, r.state, r.ended, n.relation from near n join (
         select id, task_id, state, false as ended from ${s}.run where id = any(array(select id from near))
         union all select id, task_id, outcome, true from ${s}.run_history where id = any(array(select id from near))) r on r.id = n.id)
-    select k.asked, k.id, t.name as task, k.state, k.ended, k.relation
-    from (select *, row_number() over (partition by asked order by id) as place from kin) k join ${s}.task t on t.id = k.task_id
-    where k.place <= $2 order by k.id`;
+    select asked, id, task, state, ended, relation
+    from (select k.*, t.name as task, row_number() over (partition by k.asked, ${namespaceSql("t.name")} order by k.id) as place
+          from kin k join ${s}.task t on t.id = k.task_id) k
+    where place <= $2 order by id`;
 
   return async (runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]> => {
     const ids = padded([...new Set(runIds)]);
