@@ -3,6 +3,7 @@
  * the entries of one queue; an object contains one such array for each queue name.
  */
 import { eitherDay } from "./either-day.ts";
+import { readFields, tellFields } from "./fields.ts";
 import {
   Findings,
   type ImportOptions,
@@ -15,6 +16,11 @@ import {
   textOf,
   within,
 } from "./findings.ts";
+
+const rowFields = readFields(
+  "key name id pattern cron every tz offset limit iterationCount startDate endDate template next prevMillis",
+);
+const templateFields = readFields("data opts");
 
 /** Matches the keys that older versions of BullMQ generated from the schedule or a hash. Such keys are not used as task names. */
 const madeUp = /^[\da-f]{32}$|::|^[^:]*:[^:]*:\d*:/;
@@ -75,6 +81,8 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
   const opts = within(row, "template.opts");
   if (handler !== "" && handler !== source)
     findings.note(source, `was handled as ${handler}`, `Give a worker a handler called ${source}.`);
+  tellFields(row, rowFields, source, findings);
+  if (isRow(row.template)) tellFields(row.template, templateFields, source, findings, "template");
   const data = within(row, "template.data");
   const [fromMs, endMs] = [momentOf(row.startDate), momentOf(row.endDate)];
   for (const [name, ms] of [

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { told, utc } from "../../test/support/imports.ts";
+import { importBullmq } from "./bullmq.ts";
 import { compareTask } from "./compare/compare.ts";
 import { type FieldTable, fieldTable, tellFields } from "./fields.ts";
 import { fieldsPage, fieldTables } from "./fields-page.ts";
@@ -9,8 +10,11 @@ import { graphileFields, importGraphile } from "./graphile.ts";
 import { eventbridgeFields, importEventbridge, targetFields } from "./hosted/eventbridge.ts";
 import { importGithubActions, scheduleFields, workflowFields } from "./hosted/github-actions.ts";
 import { importVercel, vercelFields } from "./hosted/vercel.ts";
+import { importKubernetes } from "./kubernetes.ts";
+import { importPgBoss } from "./pg-boss.ts";
 import { apschedulerFields, importApscheduler } from "./python/apscheduler.ts";
 import { importCelery, periodicTaskFields } from "./python/celery-beat.ts";
+import { importQuartz } from "./quartz.ts";
 import { importSidekiqCron, sidekiqFields } from "./ruby/sidekiq-cron.ts";
 import { importSolidQueue, solidQueueFields } from "./ruby/solid-queue.ts";
 import { dkronFields, importDkron } from "./servers/dkron.ts";
@@ -18,6 +22,7 @@ import { importJenkins, jenkinsFields } from "./servers/jenkins.ts";
 import { importPowerjob, powerFields } from "./servers/powerjob.ts";
 import { importRundeck, rundeckFields } from "./servers/rundeck.ts";
 import { importSystemd, serviceFields, timerFields } from "./systemd/timers.ts";
+import { fromXxl } from "./xxl-job.ts";
 
 type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findings;
 
@@ -234,6 +239,67 @@ describe.each(cases)("the table of %s", (_, table, run, text) => {
   it("reports an unknown field", () => {
     const [sample] = samples;
     expect(told(run({ ...sample, novelty: "x" }), "lost").join()).toContain("novelty");
+  });
+});
+
+const cronJob = (over: { spec?: object; work?: object; pod?: object; container?: object }) => ({
+  apiVersion: "batch/v1",
+  kind: "CronJob",
+  metadata: { name: "n" },
+  spec: {
+    schedule: "0 4 * * *",
+    ...over.spec,
+    jobTemplate: {
+      spec: {
+        ...over.work,
+        template: {
+          spec: { ...over.pod, containers: [{ name: "n", image: "a", command: ["/bin/true"], ...over.container }] },
+        },
+      },
+    },
+  },
+});
+const novel = { novelty: "x" };
+const quartz = (detail: string, trigger: string) =>
+  `<job-scheduling-data><schedule><job><name>n</name><job-class>A</job-class>${detail}</job><trigger><cron><name>t</name><job-name>n</job-name><cron-expression>0 0 4 * * ?</cron-expression>${trigger}</cron></trigger></schedule></job-scheduling-data>`;
+const novelty = "<novelty>x</novelty>";
+/** Importers without a table on the page: a file with a field that is not known, and the field's path. */
+const withoutTable: [string, Importer, string, string][] = [
+  ["pg-boss", importPgBoss, JSON.stringify([{ name: "n", cron: "0 4 * * *", ...novel }]), "novelty"],
+  ["pg-boss", importPgBoss, JSON.stringify([{ name: "n", cron: "0 4 * * *", options: novel }]), "option novelty"],
+  ["bullmq", importBullmq, JSON.stringify([{ key: "n", name: "n", every: 5_000, ...novel }]), "novelty"],
+  [
+    "bullmq",
+    importBullmq,
+    JSON.stringify([{ key: "n", name: "n", every: 5_000, template: novel }]),
+    "template.novelty",
+  ],
+  ["bullmq", importBullmq, JSON.stringify([{ key: "n", every: 5_000, template: { opts: novel } }]), "option novelty"],
+  ["xxl-job", fromXxl, JSON.stringify([{ id: 1, executor_handler: "n", schedule_type: "NONE", ...novel }]), "novelty"],
+  ["kubernetes", importKubernetes, JSON.stringify({ ...cronJob({}), ...novel }), "novelty"],
+  ["kubernetes", importKubernetes, JSON.stringify(cronJob({ spec: novel })), "spec.novelty"],
+  ["kubernetes", importKubernetes, JSON.stringify(cronJob({ work: novel })), "spec.jobTemplate.spec.novelty"],
+  [
+    "kubernetes",
+    importKubernetes,
+    JSON.stringify(cronJob({ pod: novel })),
+    "spec.jobTemplate.spec.template.spec.novelty",
+  ],
+  [
+    "kubernetes",
+    importKubernetes,
+    JSON.stringify(cronJob({ container: novel })),
+    "spec.jobTemplate.spec.template.spec.containers[0].novelty",
+  ],
+  ["quartz", importQuartz, quartz(novelty, ""), "job.novelty"],
+  ["quartz", importQuartz, quartz("", novelty), "cron.novelty"],
+];
+
+describe("importers without a table on the page", () => {
+  it.each(withoutTable)("%s reports a field that is not known, with its path", (_, from, text, path) => {
+    const found = from([{ path: "x.xml", text }], utc);
+    expect(found.tasks).toHaveLength(1);
+    expect(told(found, "lost").join("\n")).toContain(`its ${path}`);
   });
 });
 

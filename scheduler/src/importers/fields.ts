@@ -44,6 +44,16 @@ export function tellFields(row: Row, table: FieldTable, source: string, findings
   }
 }
 
+/** A table of fields that the importer reads, or reports itself, or that say nothing about when or what a task runs. */
+export const readFields = (names: string): FieldTable =>
+  fieldTable(
+    words(names)
+      .map((name) => `${name} | carried`)
+      .join("\n"),
+  );
+
+const words = (text: string): string[] => text.trim().split(/\s+/);
+
 /** True for values that mean "not set": absent, empty, zero and false. Only fields that are set are reported as lost. */
 export function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0) return true;

@@ -202,8 +202,12 @@ export function numberOf(value: unknown): number | undefined {
 }
 
 /** Returns the value of a column, found by its database name or by the camel-case form of that name, which APIs use. */
-export const column = (row: Row, name: string): unknown =>
-  row[name] ?? row[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())];
+export const column = (row: Row, name: string): unknown => row[name] ?? row[camelCase(name)];
+
+/** Converts names of columns to camel case, as APIs write them. */
+export function camelCase(names: string): string {
+  return names.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
 
 export const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRow) : []);
 

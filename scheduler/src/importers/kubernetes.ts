@@ -3,6 +3,7 @@
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { isShellName, whyRefused } from "../task/command-rules.ts";
 import { eitherDay } from "./either-day.ts";
+import { type FieldTable, readFields, tellFields } from "./fields.ts";
 import {
   Findings,
   type ImportOptions,
@@ -14,6 +15,36 @@ import {
   textOf,
   within,
 } from "./findings.ts";
+
+const podPath = "spec.jobTemplate.spec.template.spec";
+/** The fields of each object; the importer reads or reports them, or they are about the object and not about its work. */
+const objects: readonly (readonly [path: string, fields: FieldTable])[] = [
+  ["", readFields("apiVersion kind metadata spec status")],
+  [
+    "spec",
+    readFields(
+      "schedule timeZone concurrencyPolicy startingDeadlineSeconds suspend jobTemplate successfulJobsHistoryLimit failedJobsHistoryLimit",
+    ),
+  ],
+  ["spec.jobTemplate", readFields("metadata spec")],
+  [
+    "spec.jobTemplate.spec",
+    readFields(
+      "template backoffLimit activeDeadlineSeconds completions completionMode ttlSecondsAfterFinished podFailurePolicy successPolicy backoffLimitPerIndex podReplacementPolicy parallelism",
+    ),
+  ],
+  ["spec.jobTemplate.spec.template", readFields("metadata spec")],
+  [
+    podPath,
+    // The last four only say how a pod ends or is named.
+    readFields(
+      "containers nodeSelector initContainers volumes serviceAccountName serviceAccount affinity tolerations securityContext imagePullSecrets priorityClassName restartPolicy dnsPolicy schedulerName terminationGracePeriodSeconds",
+    ),
+  ],
+];
+const containerFields = readFields(
+  "name image imagePullPolicy command args env workingDir resources volumeMounts envFrom securityContext livenessProbe terminationMessagePath terminationMessagePolicy",
+);
 
 const overlaps: Record<string, string | undefined> = {
   Forbid: "skip",
@@ -87,7 +118,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): boolean
   }
   const zone = read.named ?? (timeZone || options.zone);
   const work = within(spec, "jobTemplate.spec");
-  const pod = within(work, "template.spec");
+  const pod = within(item, podPath);
   const concurrency = textOf(within(spec, "concurrencyPolicy"));
   const isKnown = Object.hasOwn(overlaps, concurrency);
   const overlap = isKnown ? overlaps[concurrency] : undefined;
@@ -104,6 +135,12 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): boolean
     lost(`${completions} indexed completions, which do not go with concurrencyPolicy ${concurrency}`);
   if (indexed && shards) findings.note(source, "JOB_COMPLETION_INDEX is run.shard here, which a command is not given");
   if (!indexed && completions > 1) lost(`${completions} completions; one run is one`);
+  for (const [path, fields] of objects) {
+    const object = path === "" ? item : within(item, path);
+    if (isRow(object)) tellFields(object, fields, source, findings, path);
+  }
+  for (const [at, container] of rowsOf(within(pod, "containers")).entries())
+    tellFields(container, containerFields, source, findings, `${podPath}.containers[${at}]`);
   const { command, remarks } = commandOf(pod);
   for (const [what, hint] of remarks) lost(what, hint);
   const labels = within(pod, "nodeSelector");

@@ -1,5 +1,6 @@
 /** Imports pg-boss schedules from the rows of its table `schedule` as JSON, or from the result of `boss.getSchedules()`. */
 import { eitherDay } from "./either-day.ts";
+import { readFields, tellFields } from "./fields.ts";
 import {
   Findings,
   type ImportOptions,
@@ -12,6 +13,10 @@ import {
   textOf,
   within,
 } from "./findings.ts";
+
+const rowFields = readFields(
+  "name key kind cron expression timezone data options created_on updated_on createdOn updatedOn",
+);
 
 /** pg-boss's defaults (version 10 and newer) for schedules without these options. */
 const usual = { retryLimit: 2, expireInSeconds: 900 };
@@ -102,6 +107,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
           },
     timeout: `${expire}s`,
   };
+  tellFields(row, rowFields, source, findings);
   findings.add(source, source, given, { times: { dialect: "cron-parser", text, zone } });
   for (const [name, value] of Object.entries(isRow(said) ? said : {}))
     if (!carried.has(name) && value !== null)

@@ -8,6 +8,7 @@ import { instantAt } from "../schedule/calendar.ts";
 import { at } from "../schedule/schedule.ts";
 import { endOfTime, zoneOf } from "../schedule/zone.ts";
 import type { SourceTimes } from "./compare/source-times.ts";
+import { type FieldTable, readFields, tellFields } from "./fields.ts";
 import { type Beside, Findings, type ImportOptions, type SourceFile } from "./findings.ts";
 import { quartzCron } from "./quartz-cron.ts";
 import { isQuartzDump, readQuartzTables } from "./quartz-tables.ts";
@@ -35,6 +36,25 @@ interface Place {
 
 const defaultThresholdMs = 60_000;
 
+const detailFields = readFields(
+  "name group description job-class job-type job-data-map recover durability volatility overlap job-detail trigger",
+);
+const triggerFields = readFields(
+  "name group description job-name job-group priority calendar-name misfire-instruction start-time end-time start-time-seconds-in-future job-data-map trigger-state volatility",
+);
+/** The fields of each kind of trigger beside those of every trigger. */
+const ownFields: Readonly<Record<string, FieldTable>> = {
+  cron: readFields("cron-expression time-zone"),
+  simple: readFields("repeat-count repeat-interval"),
+  "calendar-interval": readFields("repeat-interval repeat-interval-unit"),
+};
+
+/** Reports child elements that are not known. */
+function tellElements(element: Element, known: FieldTable, source: string, findings: Findings, place: string): void {
+  for (const child of element.children)
+    tellFields({ [child.name]: child.children.length > 0 ? "…" : child.text }, known, source, findings, place);
+}
+
 export function importQuartz(files: readonly SourceFile[], options: ImportOptions): Findings {
   const findings = new Findings(options);
   const properties = new Map<string, string>();
@@ -51,6 +71,7 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
       // In the XML of Quartz 1, each `job` element contains a detail and its triggers.
       const detail = detailOf(childrenOf(element, "job-detail")[0] ?? element);
       details.set(detail.name, detail);
+      tellElements(childrenOf(element, "job-detail")[0] ?? element, detailFields, detail.name, findings, "job");
     }
     for (const element of everywhere(root, "trigger")) triggers.push(...element.children);
     if (["schedule", "quartz"].every((name) => everywhere(root, name).length === 0))
@@ -384,6 +405,8 @@ function priorityOf(trigger: Element, source: string, findings: Findings): numbe
 function tellRest(trigger: Element, source: string, findings: Findings): void {
   const delay = childText(trigger, "start-time-seconds-in-future");
   if (delay !== "") findings.lost(source, `its start ${delay} s after the scheduler's`);
+  const known = new Map([...triggerFields, ...(ownFields[trigger.name] ?? [])]);
+  tellElements(trigger, known, source, findings, trigger.name);
   const calendar = childText(trigger, "calendar-name");
   if (calendar !== "")
     findings.lost(

@@ -4,7 +4,9 @@
  */
 
 import type { SourceTimes } from "./compare/source-times.ts";
+import { readFields, tellFields } from "./fields.ts";
 import {
+  camelCase,
   column,
   Findings,
   type ImportOptions,
@@ -19,6 +21,14 @@ import {
 } from "./findings.ts";
 import { quartzCron } from "./quartz-cron.ts";
 import { isSql, rowsOfSql } from "./sql-rows.ts";
+
+/** The columns, by the names of the database; the API writes them in camel case. */
+const columnNames = [
+  "id job_group job_cron job_desc name add_time update_time author alarm_email schedule_type schedule_conf misfire_strategy",
+  "executor_route_strategy executor_handler executor_param executor_block_strategy executor_timeout executor_fail_retry_count",
+  "glue_type glue_source glue_remark glue_updatetime child_jobid child_job_id trigger_status trigger_last_time trigger_next_time",
+].join(" ");
+const rowFields = readFields(`${columnNames} ${camelCase(columnNames)}`);
 
 const misfireAfter = "5s";
 const routes: Record<string, string | undefined> = {
@@ -140,6 +150,7 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
   const description = text("job_desc") || text("name");
   const source = `${text("id")} ${description}`.trim();
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
+  tellFields(row, rowFields, source, findings);
   const { type, conf } = timesOf(text);
   const schedule = scheduleOf(type, conf, options.zone, source, findings);
   if (schedule === undefined) return;
