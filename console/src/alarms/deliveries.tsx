@@ -1,4 +1,4 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button, SegmentedControl, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
@@ -73,32 +73,55 @@ function State({ of: { failing } }: { of: Consumer }) {
   );
 }
 
-/** The proposed time is this much before the position, so that the failing event is not left out. */
-const backMs = 60_000;
+type From = "failing" | "time";
 
-function Again({ consumer: { name, place }, onClose }: { consumer: Consumer; onClose: () => void }) {
-  const { t } = useWords();
-  const [since, setSince] = useState(() => (place === null ? "" : new Date(Date.parse(place) - backMs).toISOString()));
+/** If a delivery fails, the proposal is to go on with its event, which sends nothing twice; otherwise a time must be given. */
+function Again({ consumer: { name, failing }, onClose }: { consumer: Consumer; onClose: () => void }) {
+  const words = useWords();
+  const { t } = words;
+  const [from, setFrom] = useState<From>(failing ? "failing" : "time");
+  const [since, setSince] = useState(failing?.time ?? "");
   const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/.test(since) && !Number.isNaN(Date.parse(since));
   return (
     <Confirm
       title={`${t("deliveries.again")}: ${name}`}
-      consequence={t("deliveries.againTold")}
+      consequence={t(from === "failing" ? "deliveries.fromFailingTold" : "deliveries.againTold")}
       act={t("deliveries.again")}
-      blocked={!isTime}
+      blocked={from === "time" && !isTime}
       onDo={async ({ reason, key }) => {
-        await call("redeliverEvents", { consumer: name, since, reason }, { key });
+        await call("redeliverEvents", { consumer: name, ...(from === "time" && { since }), reason }, { key });
         outdate("listEventConsumers");
       }}
       onClose={onClose}
     >
-      <TextInput
-        data-autofocus
-        label={t("deliveries.since")}
-        placeholder="2027-01-31T22:00:00Z"
-        value={since}
-        onChange={(event) => setSince(event.currentTarget.value.trim())}
-      />
+      {failing && (
+        <>
+          <SegmentedControl
+            aria-label={t("deliveries.from")}
+            value={from}
+            onChange={(value) => setFrom(value as From)}
+            data={[
+              { value: "failing", label: t("deliveries.fromFailing") },
+              { value: "time", label: t("deliveries.fromTime") },
+            ]}
+          />
+          {from === "failing" && (
+            <p>
+              {failing.type} {failing.run !== null && <RunLink run={failing.run} />}{" "}
+              {failing.time !== null && words.exact(Date.parse(failing.time))}
+            </p>
+          )}
+        </>
+      )}
+      {from === "time" && (
+        <TextInput
+          data-autofocus
+          label={t("deliveries.since")}
+          placeholder="2027-01-31T22:00:00Z"
+          value={since}
+          onChange={(event) => setSince(event.currentTarget.value.trim())}
+        />
+      )}
     </Confirm>
   );
 }

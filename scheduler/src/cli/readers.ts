@@ -10,6 +10,7 @@ const looking: ReadonlySet<string> = new Set([
   "list",
   "show",
   "next",
+  "preview",
   "tail",
   "check",
   "diff",

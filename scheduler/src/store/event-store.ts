@@ -126,9 +126,12 @@ export interface FailedDelivery {
   runId: number;
   /** The task's name; null: the event is about something else. */
   task: string | null;
+  /** The event's own time, in epoch ms; absent if a process of an older version recorded the failure. */
+  eventMs?: number;
   /** Counted from 1. */
   attempt: number;
   error: string;
+  /** When the attempt failed, in epoch ms. */
   atMs: number;
   /** When the consumer gets the event again, in epoch ms. */
   againMs: number;
@@ -189,10 +192,12 @@ export interface EventStore {
   /** Returns all named consumers, ordered by name. */
   consumers(): Promise<ConsumerRecord[]>;
   /**
-   * Sets the consumer's position to a time: it gets the retained events of runs that ended then or later, handled or not, and no earlier
-   * ones. The process that serves it begins anew. @throws CONSUMER_UNKNOWN, also for a receiver of the audit log
+   * Lets the process that serves the consumer begin anew.
+   * @param fromMs the consumer's new position: it gets the retained events of this time and later ones, handled or not, and no earlier
+   * ones. null: the position stays, so it gets the failing event at once, and then those that it has not handled
+   * @throws CONSUMER_UNKNOWN, also for a receiver of the audit log; OPTION_INVALID for a time in the future
    */
-  restart(name: string, fromMs: number, change: Change): Promise<ConsumerRecord>;
+  restart(name: string, fromMs: number | null, change: Change): Promise<ConsumerRecord>;
   /** @returns true if the consumer existed */
   forget(name: string): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** The command lines of `lines` (command-lines.ts) that concern incoming webhooks. */
+/** The command lines of `lines` (command-lines.ts) that concern incoming webhooks, and consumers of events. */
 export const hookLines: Readonly<Record<string, readonly string[]>> = {
   "hooks list": [""],
   "hooks show": ["github", "no-such", "two~words"],
@@ -13,6 +13,27 @@ export const hookLines: Readonly<Record<string, readonly string[]>> = {
     "other {folder}/rule.yaml",
     "other {folder}/no-such.yaml",
     "other",
+  ],
+  "hooks preview": [
+    "github {folder}/push.json --header X-GitHub-Delivery=d-1 --header x-github-event=push",
+    "github {folder}/push.json",
+    "github {folder}/push.json --hook {folder}/hook.yaml --header x-github-event=push",
+    "github {folder}/push.json --hook {folder}/hook.yaml --header x-github-event=star",
+    "github {folder}/push.json --hook {folder}/wrong-hook.yaml",
+    "no-such {folder}/push.json",
+    "github {folder}/push.json --header x-github-event",
+    "github {folder}/no-such.json",
+    "github",
+  ],
+  "events list": [""],
+  "events redeliver": [
+    "webhook/billing --reason lost",
+    "webhook/billing --since 2026-11-01T00:00:00Z",
+    "webhook/billing --since 1h",
+    "webhook/billing --since 2099-01-01T00:00:00Z",
+    "webhook/billing --since soon",
+    "webhook/no-such",
+    "audit/all",
   ],
   "hooks delete": ["github --reason gone", "github", "no-such"],
 };

@@ -39,6 +39,7 @@ tasks:
   "wrong-rule.yaml": "kind: deadline\nby: 24:30\nzone: Asia/Shanghai\n",
   "hook.yaml":
     "scheme: github\nsecret: mail-password\ntask: { by: 'header:x-github-event', of: { push: nightly } }\npayload: { head: /after }\nkey: /after\n",
+  "push.json": '{ "after": "a1", "ref": "refs/heads/main" }\n',
   "wrong-hook.yaml": "scheme: github\nsecret: mail-password\ntask: order\nuniqueFor: never\n",
   "no-secret.yaml": "scheme: github\nsecret: no-such\ntask: order\n",
   "loose.yaml": "tasks:\n  loose: {}\n",
@@ -56,7 +57,7 @@ export async function prepared(stage: ApiStage): Promise<Known> {
   const change = { author: "prepared", reason: "", nowMs: Date.now() };
   await store.calendars.set("de", { zone: "Europe/Berlin", weekend: [0, 6], holidays: ["2030-12-25"] }, change);
   const schedule = cron("0 3 * * *", { zone: "Europe/Berlin" });
-  await stage.task("nightly", { schedule, calendar: { name: "de" }, timeout: "1h" });
+  await stage.task("nightly", { schedule, calendar: { name: "de" }, timeout: "1h", owner: "payments" });
   await stage.task("order");
   await stage.task("mail", { after: "order" });
   await stage.task("nobody", { group: "elsewhere" });
@@ -101,5 +102,11 @@ export async function prepared(stage: ApiStage): Promise<Known> {
     change,
   );
   await store.hooks.set("github", { secret: "mail-password", scheme: "github", task: "order" }, change, null);
+  const { place } = await store.events.want(["run.failed"], t + 86_400_000, null, t);
+  await store.events.enrol("webhook/billing", place, t + 86_400_000);
+  await store.events.enrol("audit/all", { seq: 0 }, t + 86_400_000);
+  const { epoch } = (await store.events.serve("webhook/billing")) as { epoch: number };
+  const failing = { type: "run.failed" as const, runId: bad, task: "order", eventMs: t, attempt: 3, error: "no" };
+  await store.events.failed("webhook/billing", epoch, { ...failing, atMs: t, againMs: t }, 0);
   return { good, bad, waiting, operation, silence: silenceId, fingerprint: group?.fingerprint ?? "", worker };
 }

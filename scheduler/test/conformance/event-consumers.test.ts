@@ -56,10 +56,21 @@ describe("named consumers of events", () => {
       error: expect.stringContaining("500"),
     });
     expect(Date.parse(failing?.failing?.again as string)).toBeGreaterThan(Date.parse(failing?.failing?.at as string));
+    expect(failing?.failing?.time, "the run's end, not that of the delivery").toBe(
+      (await api.getRun({ run: second })).ended,
+    );
     expect(await stage.client("viewer").listEventConsumers()).toMatchObject({
       consumers: [{ failing: { run: second } }],
     });
+    const fromThere = await api.redeliverEvents({ consumer: "webhook/billing" });
+    expect(fromThere).toMatchObject({ place: failing?.place, failing: null });
+    const refusals = runsPosted().filter((run) => run === second).length;
     receiver.status = 200;
+    await until("it is taken", () => runsPosted().filter((run) => run === second).length > refusals, 60_000);
+    expect(
+      runsPosted().filter((run) => run === first),
+      "handled events do not come again",
+    ).toHaveLength(1);
     await until("nothing fails any more", async () => (await only())[0]?.failing === null, 60_000);
 
     receiver.posted.length = 0;

@@ -100,7 +100,7 @@ export class StoryStage extends ApiStage {
       await events.enrol("webhook/billing", place, nowMs + 86_400_000);
       const { epoch } = (await events.serve("webhook/billing")) as { epoch: number };
       const failing = { type: "run.failed" as const, runId: 1, task: "settle", attempt: 3, error: "it answered 500" };
-      await events.failed("webhook/billing", epoch, { ...failing, atMs: nowMs, againMs: nowMs }, nowMs);
+      await events.failed("webhook/billing", epoch, { ...failing, eventMs: nowMs, atMs: nowMs, againMs: nowMs }, nowMs);
     },
     listSignInsOf: async () => {
       for (let n = 0; n < 2; n++) await this.#signIn("ann", "seven bells at noon");

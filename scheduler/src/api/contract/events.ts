@@ -14,9 +14,14 @@ const consumer = z
         type: z.enum(eventTypes),
         run: id.nullable().describe("null: the event is about no run."),
         task: taskName.nullable().describe("null: the event is about no task."),
+        time: maybeTime
+          .default(null)
+          .describe(
+            "The event's own time, as its receiver gets it; null: a process of an older version recorded the failure.",
+          ),
         attempt: z.int(),
         error: z.string(),
-        at: time,
+        at: time.describe("When the attempt failed."),
         again: time.describe("When it gets the event again."),
       })
       .nullable()
@@ -41,12 +46,14 @@ export const eventRoutes = {
     path: "/v1/event-consumers/{consumer}/redeliver",
     noun: "runs",
     policy: "operator",
-    summary: "Deliver the retained events since a time again, handled or not, and none before it",
+    summary: "Deliver again: from the failing event on, or the retained events since a time, handled or not",
     params: z.strictObject({ consumer: name(limits.lockNameLength).describe("webhook/NAME is the webhook NAME.") }),
     body: z.strictObject({
-      since: time.describe(
-        "Not in the future. Later than the failing event, too: then it and others before this time are left out.",
-      ),
+      since: time
+        .optional()
+        .describe(
+          "Not in the future. Later than the failing event, too: then it and others before this time are left out. Default: from the failing event on; what was handled does not come again.",
+        ),
       reason,
     }),
     answer: consumer,

@@ -357,6 +357,7 @@ export const runExamples = {
             type: "run.failed",
             run: 1,
             task: "settle",
+            time: "2026-11-30T01:06:00.000Z",
             attempt: 3,
             error: "it answered 500",
             at: "2026-11-30T01:06:00.000Z",

@@ -12,6 +12,11 @@ interface ReasonOptions extends CommonOptions {
   reason?: string;
 }
 
+interface PreviewOptions extends CommonOptions {
+  header?: [string, string][];
+  hook?: string;
+}
+
 const tasksText = ({ task }: HookContent): string =>
   typeof task === "string" ? task : `by ${task.by}: ${tasksOf({ task }).join(", ")}`;
 
@@ -84,6 +89,30 @@ export async function setHook(
       terminal.line(
         `${plain(name)} is at version ${hook.version}: POST /v1/hooks/${plain(name)} runs ${plain(tasksText(hook.content))}`,
       );
+    return exitCodes.ok;
+  });
+}
+
+export async function previewHook(
+  name: string,
+  bodyFile: string,
+  options: PreviewOptions,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const page = "docs/tasks/hooks.md";
+  const body = yamlObject(bodyFile, page);
+  const content = options.hook === undefined ? undefined : (yamlObject(options.hook, page) as HookContent);
+  const headers = Object.fromEntries(options.header ?? []);
+  return withCluster(options, async ({ cluster }) => {
+    const run = await cluster.hooks.preview(name, { headers, body, ...(content === undefined ? {} : { content }) });
+    if (terminal.json) terminal.object({ hook: name, run });
+    else if (run === null) terminal.line(`${plain(name)} has no task for such a request: it is taken, and ignored`);
+    else {
+      const { task, payload, key, delay } = run;
+      terminal.line(`a run of ${plain(task)}, due ${delay === null ? "at once" : `after ${delay}`}`);
+      terminal.line(`  key      ${key === null ? "none: each request is another run" : plain(key)}`);
+      terminal.line(`  payload  ${plain(JSON.stringify(payload))}`);
+    }
     return exitCodes.ok;
   });
 }

@@ -20,6 +20,7 @@ import type {
 import { serverRules } from "./alarm-rules.ts";
 import { serverAudit } from "./audits.ts";
 import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
+import { serverEvents } from "./events.ts";
 import { serverHooks } from "./hooks.ts";
 import { appliedItemRecord, appliedRecord, givenParts, planRecord, plansOnlyTasks } from "./plan-records.ts";
 import {
@@ -116,6 +117,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     access: serverAccess(api),
     secrets: serverSecrets(api),
     hooks: serverHooks(api),
+    events: serverEvents(api),
     alarms: serverAlarms(api),
     async members() {
       // To a user with access to one namespace, the API shows no nodes, only the workers that serve this namespace.

@@ -39,6 +39,7 @@ import { operator } from "../operator.ts";
 import { relativesShown } from "../runs/run-relatives.ts";
 import { storeRules } from "./alarm-rules.ts";
 import { storeAudit } from "./audits.ts";
+import { storeEvents } from "./events.ts";
 import { storeHooks } from "./hooks.ts";
 
 /** A list shows at most this number of users, tokens, secrets, or sign-ins of a user. */
@@ -95,6 +96,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
     access: storeAccess(tower, store, change, nowMs),
     secrets: storeSecrets(store, change),
     hooks: storeHooks(store.hooks, change),
+    events: storeEvents(store.events, change),
     alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
     // Read at least one term, because it contains the time at which the present leader was elected.

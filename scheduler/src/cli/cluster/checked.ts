@@ -14,7 +14,7 @@ import { calendarContent } from "../../schedule/calendar.ts";
 import { checkCalendarName } from "../../schedule/slot-rules.ts";
 import { edited } from "../../task/edits.ts";
 import { checkName, checkSecretName } from "../../task/names.ts";
-import type { Cluster, ClusterAccess, ClusterHooks } from "../nodes/cluster.ts";
+import type { Cluster, ClusterAccess, ClusterEvents, ClusterHooks } from "../nodes/cluster.ts";
 
 const keyNameLength = 100;
 const userNameLength = 100;
@@ -89,7 +89,7 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
  * whether the command uses a store or a server.
  */
 export function checked(cluster: Cluster): Cluster {
-  const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, hooks, alarms } = cluster;
+  const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, hooks, events, alarms } = cluster;
   return {
     ...cluster,
     tasks: {
@@ -179,6 +179,7 @@ export function checked(cluster: Cluster): Cluster {
       },
     },
     hooks: checkedHooks(hooks),
+    events: checkedEvents(events),
     alarms: {
       ...alarms,
       async acknowledge(rule, task, reason) {
@@ -212,7 +213,21 @@ function checkedHooks(hooks: ClusterHooks): ClusterHooks {
     ...hooks,
     find: async (name) => hooks.find(checkHookName(name)),
     set: async (name, content, reason) => hooks.set(checkHookName(name), checkHook(name, content), reason),
+    async preview(name, { content, ...request }) {
+      const checked = content === undefined ? {} : { content: checkHook(name, content) };
+      return hooks.preview(checkHookName(name), { ...request, ...checked });
+    },
     remove: async (name, reason) => hooks.remove(checkHookName(name), reason),
+  };
+}
+
+function checkedEvents(events: ClusterEvents): ClusterEvents {
+  return {
+    ...events,
+    async redeliver(consumer, sinceMs, reason) {
+      checkFindable("a consumer's name", consumer, limits.lockNameLength);
+      return events.redeliver(consumer, sinceMs, reason);
+    },
   };
 }
 

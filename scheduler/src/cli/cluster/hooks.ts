@@ -1,5 +1,6 @@
 import type { Hook } from "../../access/hooks/hook.ts";
 import type { HookStore } from "../../access/hooks/hook-store.ts";
+import { previewOfHook } from "../../access/hooks/preview.ts";
 import type { Client } from "../../api/client.ts";
 import type { Answer } from "../../api/contract.ts";
 import type { Change } from "../../base/change.ts";
@@ -12,6 +13,7 @@ export const storeHooks = (hooks: HookStore, change: (reason: string) => Change)
   list: () => hooks.list("", null, limits.hooks),
   find: (name) => hooks.find(name),
   set: (name, content, reason) => hooks.set(name, content, change(reason), null),
+  preview: (name, request) => previewOfHook(hooks, name, request),
   remove: (name, reason) => hooks.remove(name, change(reason), null),
 });
 
@@ -24,5 +26,6 @@ export const serverHooks = (api: Client): ClusterHooks => ({
   list: async () => (await pages((page) => api.listHooks(page), limits.hooks)).map(hookRecord),
   find: async (hook) => hookRecord(await api.getHook({ hook })),
   set: async (hook, content, reason) => hookRecord(await api.setHook({ hook, ...content, ...why(reason) })),
+  preview: async (hook, request) => (await api.previewHook({ hook, ...request })).run,
   remove: async (hook, reason) => void (await api.removeHook({ hook, ...why(reason) })),
 });

@@ -34,6 +34,7 @@ const collectPairs =
   };
 export const collectLabel = collectPairs("zone=eu-1");
 export const collectRunLabel = collectPairs("customer=42");
+export const collectHeader = collectPairs("x-github-event=push");
 export const collectPart = collectPairs("timeout=5m");
 
 export const wholeNumber = (least: number, most: number) => (text: string) => {

@@ -1,6 +1,7 @@
 import type { SignIn, Token, User } from "../../access/access-store.ts";
 import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
 import type { Hook, HookContent } from "../../access/hooks/hook.ts";
+import type { AskedPreview, PreviewedRun } from "../../access/hooks/preview.ts";
 import type { AskedToken } from "../../access/new-token.ts";
 import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
@@ -22,6 +23,7 @@ import type { Follower, LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
 import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
 import type { Calendar, CalendarContent } from "../../schedule/calendar.ts";
+import type { ConsumerRecord } from "../../store/event-store.ts";
 import type { CalendarRecord, DayNames } from "../../task/calendar-store.ts";
 import type { TaskPart } from "../../task/edits.ts";
 import type { GroupRecord } from "../../task/group-store.ts";
@@ -56,6 +58,7 @@ export interface Cluster {
   readonly access: ClusterAccess;
   readonly secrets: ClusterSecrets;
   readonly hooks: ClusterHooks;
+  readonly events: ClusterEvents;
   readonly alarms: ClusterAlarms;
   readonly drains: ClusterDrains;
   readonly quotas: ClusterQuotas;
@@ -301,8 +304,21 @@ export interface ClusterHooks {
   find(name: string): Promise<Hook>;
   /** Stores a new hook, or the next version of the hook with this name. @throws OPTION_INVALID, SECRET_FORBIDDEN */
   set(name: string, content: HookContent, reason: string): Promise<Hook>;
+  /** Returns the run that a request would enqueue. @returns null: the request would be ignored @throws HOOK_UNKNOWN, REQUEST_INVALID */
+  preview(name: string, request: AskedPreview): Promise<PreviewedRun | null>;
   /** @throws HOOK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;
+}
+
+/** Named consumers of events, webhooks of events among them. */
+export interface ClusterEvents {
+  /** Returns them by name. */
+  list(): Promise<ConsumerRecord[]>;
+  /**
+   * Delivers retained events again. @param sinceMs null: from the failing event on @throws CONSUMER_UNKNOWN, OPTION_INVALID for a time in
+   * the future
+   */
+  redeliver(consumer: string, sinceMs: number | null, reason: string): Promise<ConsumerRecord>;
 }
 
 export interface ClusterAlarms {

@@ -1,12 +1,10 @@
 import type { eventRoutes } from "../../api/contract/events.ts";
+import { consumerObject } from "../../api/event-json.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
-import { CarillonError } from "../../base/errors.ts";
 import { type EventFeedOptions, feedOf } from "../../store/event-feed.ts";
 import {
-  type ConsumerRecord,
   cursorOf,
   type EventPlace,
-  type FailedDelivery,
   placeOfCursor,
   type RunEventType,
   runEventTypes,
@@ -19,11 +17,10 @@ export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRo
   const feed = feedOf(options);
   const { events } = options;
   return {
-    listEventConsumers: async () => ({ consumers: (await events.consumers()).map(asConsumer) }),
+    listEventConsumers: async () => ({ consumers: (await events.consumers()).map(consumerObject) }),
     async redeliverEvents({ consumer, since, reason }, call) {
-      const sinceMs = Date.parse(since);
-      if (sinceMs > call.nowMs) throw sinceLater(call.nowMs);
-      return asConsumer(await events.restart(consumer, sinceMs, changeOf(call, reason)));
+      const fromMs = since === undefined ? null : Date.parse(since);
+      return consumerObject(await events.restart(consumer, fromMs, changeOf(call, reason)));
     },
     async followRunEvents(
       { type: types = [...runEventTypes], task, namespace, after },
@@ -37,26 +34,6 @@ export function eventCalls(options: EventFeedOptions): Some<keyof typeof eventRo
     },
   };
 }
-
-const sinceLater = (nowMs: number) =>
-  new CarillonError("OPTION_INVALID", "since is in the future: events that are still to come would be left out", {
-    path: "since",
-    hint: `It is ${isoTime(nowMs)} by the store's clock. Give that time, or an earlier one.`,
-  });
-
-const asConsumer = ({ name, placeMs, untilMs, failing }: ConsumerRecord) => ({
-  name,
-  place: iso(placeMs),
-  until: isoTime(untilMs),
-  failing: failing && asDelivery(failing),
-});
-
-const asDelivery = ({ runId, atMs, againMs, ...rest }: FailedDelivery) => ({
-  ...rest,
-  run: runId === 0 ? null : runId,
-  at: isoTime(atMs),
-  again: isoTime(againMs),
-});
 
 async function* told(from: EventPlace, events: AsyncIterable<StoredEvent>) {
   yield { data: { type: "listening" as const }, id: cursorOf(from) };

@@ -122,9 +122,9 @@ async function handled(
       const pauseMs = pauseAfterMs(attempt);
       const fields = { consumer: name, run: event.runId, type: event.type, attempt, error: messageOf(error) };
       log.warn({ ...fields, againInMs: pauseMs }, "a consumer of events threw; it gets the event again");
-      const { type, runId, task } = event;
+      const { type, runId, task, atMs: eventMs } = event;
       const text = clean(messageOf(error).slice(0, errorLength));
-      const failing = { type, runId, task, attempt, error: text, atMs: now(), againMs: now() + pauseMs };
+      const failing = { type, runId, task, eventMs, attempt, error: text, atMs: now(), againMs: now() + pauseMs };
       const note = async () => {
         // Renews this consumer's request to record these types of events, so that later events are recorded while it fails.
         if (clock.monotonic() - wantedMono > keepAgainMs) {

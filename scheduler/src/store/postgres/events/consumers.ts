@@ -31,16 +31,17 @@ export function consumerStore(database: Database): Pick<EventStore, "failed" | "
 
     restart: (name, fromMs, { author, reason, nowMs }) =>
       database.transaction(async (client) => {
-        const ms = Math.round(fromMs);
         const { rows } = await client.query(
-          `select ${fields}, (select recovery from ${s}.cluster) as recovery from ${s}.event_consumer
+          `select ${fields}, place, (select recovery from ${s}.cluster) as recovery from ${s}.event_consumer
            where name = $1 and place ? 'seen' for update of event_consumer`,
           [name],
         );
-        const [found] = rows as unknown as (ConsumerRecord & { recovery: number })[];
+        const [found] = rows as unknown as (ConsumerRecord & { recovery: number; place: EventPlace })[];
         if (!found) throw consumerUnknown(name);
+        if (fromMs !== null && fromMs > nowMs) throw sinceLater(nowMs);
         const { recovery, placeMs } = found;
-        const place: EventPlace = { recovery, ms, seen: nothingSeen, reading: null, floorMs: ms };
+        const ms = fromMs === null ? placeMs : Math.round(fromMs);
+        const place = fromMs === null ? found.place : { recovery, ms, seen: nothingSeen, reading: null, floorMs: ms };
         // The higher epoch makes the process that serves the consumer give it up and begin from the new position.
         const { rows: moved } = await client.query(
           `update ${s}.event_consumer set place = $2, epoch = epoch + 1, failing = null where name = $1 returning ${fields}`,
@@ -59,6 +60,12 @@ export function consumerStore(database: Database): Pick<EventStore, "failed" | "
       }),
   };
 }
+
+const sinceLater = (nowMs: number) =>
+  new CarillonError("OPTION_INVALID", "since is in the future: events that are still to come would be left out", {
+    path: "since",
+    hint: `It is ${new Date(nowMs).toISOString()} by the store's clock. Give that time, or an earlier one.`,
+  });
 
 const consumerUnknown = (name: string) =>
   new CarillonError("CONSUMER_UNKNOWN", `no consumer of events is called ${name}`, {
