@@ -22,7 +22,7 @@ const wallboard = createRoute({
 const tasks = createRoute({
   ...under,
   path: "/tasks",
-  validateSearch: picks("matching", "group", "paused", "of"),
+  validateSearch: picks("matching", "group", "owner", "paused", "of"),
   component: screen(() => import("./tasks/list/tasks.tsx"), "Tasks"),
 });
 const task = createRoute({

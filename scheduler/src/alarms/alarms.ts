@@ -97,6 +97,16 @@ export interface Incident {
 /** `test`: a user tests whether a channel works. */
 export type MessageKind = "raised" | "summary" | "cleared" | "test";
 
+export interface AlarmSubject {
+  /** "": the alarm is about no task. */
+  task: string;
+  /** The task's owner; absent: it has none. */
+  owner?: string;
+  count: number;
+  text: string;
+  run: number | null;
+}
+
 export interface AlarmMessage {
   kind: MessageKind;
   /** The rule's name; "test" for a test message. */
@@ -108,7 +118,7 @@ export interface AlarmMessage {
   total: number;
   news: number;
   /** The most affected tasks; `moreSubjects` is the number of other tasks. */
-  subjects: { task: string; count: number; text: string; run: number | null }[];
+  subjects: AlarmSubject[];
   moreSubjects: number;
   /** The number of open alarms that the message omits because they are silenced; undefined: none. */
   silenced?: number;

@@ -27,6 +27,25 @@ describe("a message", () => {
     expect(messageText({ ...message, kind: "summary", subjects: [] }).subject).toBe("still: runs failed (3 more)");
   });
 
+  it("names the owner of each task that has one", () => {
+    const owned = [
+      { task: "settle", owner: "payments", count: 3, text: "no route", run: 42 },
+      { task: "beat", owner: "ann", count: 1, text: "refused", run: null },
+    ];
+    const lines = (language: "en" | "zh") =>
+      messageText({ ...message, subjects: owned }, { language, zone: "UTC" })
+        .text.split("\n")
+        .slice(1, 3);
+    expect(lines("en")).toEqual([
+      "- settle (owner payments, 3 times): no route [run 42]",
+      "- beat (owner ann): refused",
+    ]);
+    expect(lines("zh")).toEqual([
+      "- settle（负责人 payments，3 次）：no route [执行记录 42]",
+      "- beat（负责人 ann）：refused",
+    ]);
+  });
+
   const shanghai = { language: "zh", zone: "Asia/Shanghai" } as const;
 
   it("is in Chinese with times of the configured zone; a run's error text stays unchanged", () => {

@@ -1,6 +1,6 @@
 /** The texts of alarm messages, in the language and the time zone of the settings. Without side effects. */
 import { zoneOf } from "../schedule/zone.ts";
-import type { AlarmMessage, AlarmRule } from "./alarms.ts";
+import type { AlarmMessage, AlarmRule, AlarmSubject } from "./alarms.ts";
 
 export const languages = ["en", "zh"] as const;
 export type Language = (typeof languages)[number];
@@ -32,7 +32,7 @@ interface Phrases {
   who(names: readonly string[], more: boolean): string;
   summary(words: string, news: number): string;
   cleared(words: string, total: number): string;
-  subject(task: string, count: number, text: string, run: number | null): string;
+  subject(one: AlarmSubject): string;
   more(tasks: number): string;
   silenced(count: number): string;
   over(since: string, total: number): string;
@@ -47,8 +47,12 @@ const english: Phrases = {
   who: (names, more) => `: ${names.join(", ")}${more ? ", …" : ""}`,
   summary: (words, news) => `still: ${words} (${news} more)`,
   cleared: (words, total) => `all clear: ${words} (${total} in all)`,
-  subject: (task, count, text, run) =>
-    `- ${task === "" ? "" : `${task}${count > 1 ? ` (${count} times)` : ""}: `}${text}${run === null ? "" : ` [run ${run}]`}`,
+  subject({ task, owner, count, text, run }) {
+    const told = [...(owner === undefined ? [] : [`owner ${owner}`]), ...(count > 1 ? [`${count} times`] : [])].join(
+      ", ",
+    );
+    return `- ${task === "" ? "" : `${task}${told === "" ? "" : ` (${told})`}: `}${text}${run === null ? "" : ` [run ${run}]`}`;
+  },
   more: (tasks) => `- and ${tasks} more tasks`,
   silenced: (count) => `- open and silenced: ${count}`,
   over: (since, total) => `Over. It began at ${since}; ${total} in all.`,
@@ -129,8 +133,12 @@ const chinese: Phrases = {
   who: (names, more) => `：${names.join("、")}${more ? "等" : ""}`,
   summary: (words, news) => `持续告警：${words}（新增 ${news} 次）`,
   cleared: (words, total) => `已解除：${words}（共 ${total} 次）`,
-  subject: (task, count, text, run) =>
-    `- ${task === "" ? "" : `${task}${count > 1 ? `（${count} 次）` : ""}：`}${text}${run === null ? "" : ` [执行记录 ${run}]`}`,
+  subject({ task, owner, count, text, run }) {
+    const told = [...(owner === undefined ? [] : [`负责人 ${owner}`]), ...(count > 1 ? [`${count} 次`] : [])].join(
+      "，",
+    );
+    return `- ${task === "" ? "" : `${task}${told === "" ? "" : `（${told}）`}：`}${text}${run === null ? "" : ` [执行记录 ${run}]`}`;
+  },
   more: (tasks) => `- 另有 ${tasks} 个任务`,
   silenced: (count) => `- 未解除且已静默：${count}`,
   over: (since, total) => `已结束。始于 ${since}；共 ${total} 次。`,
@@ -158,8 +166,8 @@ export function messageText(
   }[kind];
   const inZone = (text: string) =>
     zone === "UTC" ? text : text.replace(isoTimes, (time) => timeIn(Date.parse(time), zone));
-  const lines = subjects.map(({ task, count, text, run }) =>
-    phrases.subject(task, count, quoting.has(rule) ? text : inZone(phrases.said(text)), run),
+  const lines = subjects.map((one) =>
+    phrases.subject({ ...one, text: quoting.has(rule) ? one.text : inZone(phrases.said(one.text)) }),
   );
   if (moreSubjects > 0) lines.push(phrases.more(moreSubjects));
   if (silenced > 0) lines.push(phrases.silenced(silenced));

@@ -29,6 +29,7 @@ export function taskObject(record: TaskRecord, counters: Counters | undefined, s
     schedule,
     route: record.definition.route ?? null,
     labels: record.definition.labels ?? {},
+    owner: record.definition.owner ?? null,
     limit: record.definition.limit ?? null,
     rate: record.definition.rate ?? null,
     words: compileSchedule(schedule).words(),

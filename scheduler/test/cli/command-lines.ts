@@ -39,7 +39,7 @@ export const importsFiles = /^import (?!crontab$)/;
  * {operation} is an operation, {silence} a silence, {fingerprint} a group of dead letters, {folder} a folder with files.
  */
 export const lines: Readonly<Record<string, readonly string[]>> = {
-  "tasks list": ["", "--of order", "--of no-such"],
+  "tasks list": ["", "--of order", "--of no-such", "--owner payments", "--owner no-such"],
   "tasks show": ["nightly", "order", "mail", "nobody", "no-such", "Order", "order/"],
   "tasks next": ["nightly", "nightly -n 3 --after 2030-03-30T00:00:00Z", "order", "mail", "no-such", "nightly -n 0"],
   "tasks statistics": [

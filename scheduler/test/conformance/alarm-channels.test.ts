@@ -35,10 +35,13 @@ const message = (over: Partial<AlarmMessage> = {}): AlarmMessage => ({
   ...over,
 });
 
+const owned = { task: "billing/settle", owner: "payments", count: 3, text: "no route to bank", run: 42 };
+
 /** A message of the maximum length that the store writes, with characters that take more bytes in JSON, markup and UTF-8. */
 const longest = message({
   subjects: Array.from({ length: 10 }, (_, index) => ({
     task: `${"任务".repeat(99)}-${index}`,
+    owner: "队".repeat(100),
     count: 10_000,
     text: '"\\<@U1>[x](http://evil.example)\t😀汉'.repeat(12).slice(0, 300),
     run: 10 ** 15,
@@ -69,6 +72,8 @@ describe.each(services)("the channel %s", (service) => {
       {},
     ],
     ["a test", message({ kind: "test", rule: "test", words: "a test by ada: nothing is wrong", subjects: [] }), {}],
+    ["of a task with an owner", message({ subjects: [owned] }), {}],
+    ["of a task with an owner, in Chinese", message({ subjects: [owned] }), { language: "zh", zone: "Asia/Shanghai" }],
     ["without a console", message(), { console: undefined }],
     [
       "with control characters",
@@ -84,6 +89,8 @@ describe.each(services)("the channel %s", (service) => {
       if (more.language === "zh") expect(sent).toContain("2026-11-30 08:30:00 (Asia/Shanghai)");
       expect(sent).toMatch(more.language === "zh" ? /[所执已]/ : /Carillon/);
     }
+    if (given.subjects.includes(owned))
+      expect(sent).toContain(more.language === "zh" ? "负责人 payments" : "owner payments");
     if ("console" in more) expect(sent).not.toContain("tower.example");
     else if (given.kind === "raised") expect(sent).toContain("https://tower.example/at/alarms");
   });

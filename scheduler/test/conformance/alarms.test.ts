@@ -55,7 +55,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
   afterAll(() => stage.close());
 
   it("10,000 failures at once send one message per channel, then one summary, then one all-clear", async () => {
-    const [one, two] = [await stage.task("one"), await stage.task("two")];
+    const [one, two] = [await stage.task("one", { owner: "payments" }), await stage.task("two")];
     await end(one, "failed", 3);
     const t = stage.nowMs;
     expect(await look(t), "what failed before anybody looked is known").toBe(0);
@@ -82,8 +82,9 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     );
     expect(last?.body).toMatchObject({
       news: 9_000,
-      subjects: [{ task: "one", count: 5_000, text: "no route to bank" }, { task: "two" }],
+      subjects: [{ task: "one", owner: "payments", count: 5_000, text: "no route to bank" }, { task: "two" }],
     });
+    expect(last?.body.subjects[1]).not.toHaveProperty("owner");
 
     await end(one, "succeeded", 1);
     await look(t + 70_000);

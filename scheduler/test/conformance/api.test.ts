@@ -133,6 +133,11 @@ describe("tasks", () => {
     } while (cursor !== undefined);
     expect(names).toEqual(["page-a", "page-b", "page-c", "page-d"]);
     expect((await api.listTasks({ group: "g2" })).items.map(({ name }) => name)).toEqual(["page-c", "page-d"]);
+    await stage.task("page-b", { group: "g1", owner: "payments" });
+    expect((await api.listTasks({ owner: "payments" })).items.map(({ name, owner }) => [name, owner])).toEqual([
+      ["page-b", "payments"],
+    ]);
+    expect((await api.listTasks({ owner: "nobody" })).items).toEqual([]);
     await expect(api.listTasks({ cursor: "nonsense" })).rejects.toMatchObject({ code: "REQUEST_INVALID" });
   });
 

@@ -7,6 +7,7 @@ export const tasksEn = {
   "tasks.group": "Group",
   "tasks.owner": "Owner",
   "tasks.anyGroup": "Any group",
+  "tasks.anyOwner": "Any owner",
   "tasks.paused": "Paused or not",
   "tasks.all": "All",
   "tasks.schedules": "{n} schedule|{n} schedules",

@@ -9,6 +9,7 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "tasks.group": "组",
   "tasks.owner": "负责人",
   "tasks.anyGroup": "所有组",
+  "tasks.anyOwner": "所有负责人",
   "tasks.paused": "是否暂停",
   "tasks.all": "全部",
   "tasks.schedules": "{n} 个附加调度",

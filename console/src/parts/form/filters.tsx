@@ -1,4 +1,4 @@
-import { Button, Select } from "@mantine/core";
+import { Button, Select, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconFilterOff } from "@tabler/icons-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
@@ -35,6 +35,21 @@ export function GroupField({ value, onChange }: { value: string | undefined; onC
       searchable
       clearable
       clearButtonProps={{ "aria-label": t("filter.clear") }}
+    />
+  );
+}
+
+export function OwnerField({ value, onChange }: { value: string | undefined; onChange: (owner?: string) => void }) {
+  const { t } = useWords();
+  const [text, setText] = useTyped(value ?? "", 300, (typed) => onChange(typed === "" ? undefined : typed));
+  return (
+    <TextInput
+      className={css.group}
+      aria-label={t("tasks.owner")}
+      placeholder={t("tasks.anyOwner")}
+      value={text}
+      maxLength={100}
+      onChange={(event) => setText(event.currentTarget.value)}
     />
   );
 }

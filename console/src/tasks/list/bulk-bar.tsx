@@ -52,21 +52,24 @@ export function BulkBar({
               </Button>
             </>
           }
+          // No operation can be limited to an owner, so such a list offers only acts on chosen tasks.
           all={
-            <>
-              <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
-              {/* A list filtered to paused tasks offers only "resume"; a list filtered to active tasks offers only "pause". */}
-              {search.paused !== "yes" && (
-                <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter })}>
-                  {t("tasks.pauseAll")}
-                </Button>
-              )}
-              {search.paused !== "no" && (
-                <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "resume", filter })}>
-                  {t("tasks.resumeAll")}
-                </Button>
-              )}
-            </>
+            search.owner ? undefined : (
+              <>
+                <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
+                {/* A list filtered to paused tasks offers only "resume"; a list filtered to active tasks offers only "pause". */}
+                {search.paused !== "yes" && (
+                  <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter })}>
+                    {t("tasks.pauseAll")}
+                  </Button>
+                )}
+                {search.paused !== "no" && (
+                  <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "resume", filter })}>
+                    {t("tasks.resumeAll")}
+                  </Button>
+                )}
+              </>
+            )
           }
         />
       )}

@@ -15,8 +15,11 @@ export type ListedTask = Answer<"listTasks">["items"][number];
 /** The number of last runs that are shown of each task. */
 export const stripRuns = 20;
 
-/** @param strips the last runs of each task, by its name */
-export function useTaskColumns(strips: ReadonlyMap<string, Recent[]>): Column<ListedTask>[] {
+/**
+ * @param strips the last runs of each task, by its name
+ * @param owned true if any of the tasks has an owner; otherwise there is no column of owners
+ */
+export function useTaskColumns(strips: ReadonlyMap<string, Recent[]>, owned: boolean): Column<ListedTask>[] {
   const words = useWords();
   const { t } = words;
   return useMemo<Column<ListedTask>[]>(
@@ -50,6 +53,7 @@ export function useTaskColumns(strips: ReadonlyMap<string, Recent[]>): Column<Li
           </span>
         ),
       },
+      ...(owned ? [ownerColumn(t("tasks.owner"))] : []),
       {
         id: "words",
         title: t("tasks.when"),
@@ -97,9 +101,25 @@ export function useTaskColumns(strips: ReadonlyMap<string, Recent[]>): Column<Li
         ),
       },
     ],
-    [t, words, strips],
+    [t, words, strips, owned],
   );
 }
+
+const ownerColumn = (title: string): Column<ListedTask> => ({
+  id: "owner",
+  title,
+  width: "minmax(70px, 0.7fr)",
+  rank: 6,
+  sortBy: ({ owner }) => owner,
+  cell: ({ owner }) =>
+    owner === null ? (
+      <span className="soft">–</span>
+    ) : (
+      <Link to="/tasks" search={{ owner }} title={owner}>
+        {owner}
+      </Link>
+    ),
+});
 
 /** A task on a narrow screen. @param runs its last runs; undefined: not known yet */
 export function TaskCard({ task, runs }: { task: ListedTask; runs: Recent[] | undefined }) {

@@ -29,7 +29,10 @@ export function TaskGrid({
     [onShown],
   );
   const strips = useStrips(seen);
-  const columns = useTaskColumns(strips);
+  const columns = useTaskColumns(
+    strips,
+    rows.some(({ owner }) => owner !== null),
+  );
   return (
     <Grid
       name="tasks"

@@ -6,7 +6,7 @@ import { useMay } from "../../api/may.ts";
 import type { Filter } from "../../filter.ts";
 import { useWords } from "../../messages/words.ts";
 import { CopyCurl } from "../../parts/form/copy-curl.tsx";
-import { Filters, GroupField } from "../../parts/form/filters.tsx";
+import { Filters, GroupField, OwnerField } from "../../parts/form/filters.tsx";
 import { Views } from "../../parts/form/views.tsx";
 import { Page } from "../../parts/layout/page.tsx";
 import { Nothing, Shown, Waiting } from "../../parts/state/notice.tsx";
@@ -42,6 +42,7 @@ export function Tasks() {
     // Named schedules are listed only if there is a name filter or the list is that of one task's schedules.
     ...(matching ? {} : { schedules: false }),
     ...(search.group ? { group: search.group } : {}),
+    ...(search.owner ? { owner: search.owner } : {}),
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
   };
   const tasks = usePages("listTasks", given, { everyMs });
@@ -85,6 +86,7 @@ export function Tasks() {
           onChange={(matching) => filter({ matching })}
         />
         <GroupField value={search.group} onChange={(group) => filter({ group })} />
+        <OwnerField value={search.owner} onChange={(owner) => filter({ owner })} />
         <SegmentedControl
           aria-label={t("tasks.paused")}
           value={search.paused === "yes" || search.paused === "no" ? search.paused : ""}

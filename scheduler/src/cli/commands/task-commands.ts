@@ -30,6 +30,7 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
   const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
   add(tasks, "list", "List all tasks with their schedules, next slots and counts.", "carillon tasks list")
     .option("--of <NAME>", "the schedules of this task, which are left out otherwise")
+    .option("--owner <NAME>", "only tasks with this owner")
     .action(doing((_, options: Parameters<typeof listTasks>[0]) => listTasks(options, terminal)));
   add(
     tasks,

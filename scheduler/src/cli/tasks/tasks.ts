@@ -41,20 +41,28 @@ export const workersOf = (
   nowMs: number,
 ) => groupWorkers(members, group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(of ?? name));
 
-export function listTasks(options: CommonOptions & { of?: string }, terminal: Terminal): Promise<ExitCode> {
+export function listTasks(
+  options: CommonOptions & { of?: string; owner?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const { of } = options;
-    const found = await cluster.tasks.list(of);
+    const { of, owner } = options;
+    const all = await cluster.tasks.list(of);
     // `find` throws TASK_UNKNOWN if the parent task does not exist.
-    if (of !== undefined && found.length === 0) await cluster.tasks.find(of);
+    if (of !== undefined && all.length === 0) await cluster.tasks.find(of);
+    const found = owner === undefined ? all : all.filter((task) => task.owner === owner);
     const now = cluster.nowMs();
     if (terminal.json) {
       terminal.object(found);
       return exitCodes.ok;
     }
     const tasks = of === undefined ? found.filter((task) => task.of === null) : found;
-    if (tasks.length === 0 && of !== undefined) {
+    if (tasks.length === 0 && of !== undefined && owner === undefined) {
       terminal.aside(`Task ${plain(of)} has no schedules. Give it one: carillon tasks schedule ${plain(of)} NAME WHEN`);
+      return exitCodes.ok;
+    }
+    if (tasks.length === 0 && owner !== undefined) {
+      terminal.aside(`No task has the owner ${plain(owner)}.`);
       return exitCodes.ok;
     }
     if (tasks.length === 0) {
@@ -63,9 +71,11 @@ export function listTasks(options: CommonOptions & { of?: string }, terminal: Te
     }
     const { members } = await cluster.members();
     const { style } = terminal;
+    const owned = tasks.some((task) => task.owner !== null);
     terminal.table(
       [
         { title: "TASK", least: 12 },
+        ...(owned ? [{ title: "OWNER", least: 6, drop: 5 }] : []),
         { title: "SCHEDULE", least: 16 },
         { title: "NEXT" },
         { title: "AT", drop: 3 },
@@ -81,6 +91,7 @@ export function listTasks(options: CommonOptions & { of?: string }, terminal: Te
         const served = workersOf(members, task, now).length > 0;
         return [
           plain(task.name),
+          ...(owned ? [plain(task.owner ?? "")] : []),
           plain(task.words),
           next === null ? { text: "–", paint: style.dim } : ageText(next, now),
           next === null ? "" : { text: timeText(next, zoneOfSpec(schedule)), paint: style.dim },

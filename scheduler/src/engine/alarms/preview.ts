@@ -13,7 +13,7 @@ export const sampleMessage = (nowMs: number): AlarmMessage => ({
   sinceMs: nowMs,
   total: 3,
   news: 3,
-  subjects: [{ task: "settle", count: 3, text: "no route to bank", run: 42 }],
+  subjects: [{ task: "settle", owner: "payments", count: 3, text: "no route to bank", run: 42 }],
   moreSubjects: 0,
 });
 

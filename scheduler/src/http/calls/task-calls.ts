@@ -74,10 +74,10 @@ export function taskCalls(
 
   return {
     async listTasks({ cursor, limit, namespace, ...asked }, { nowMs, reach }) {
-      const { group = null, matching = null, paused = null, of = null, schedules } = asked;
+      const { group = null, matching = null, paused = null, owner = null, of = null, schedules } = asked;
       if (namespace !== undefined) reach.check(`${namespace}/`);
       const namespaces = namespace === undefined ? reach.namespaces : [namespace];
-      const which = { group, matching, paused, namespaces, of, schedules };
+      const which = { group, matching, paused, owner, namespaces, of, schedules };
       const records = await store.browse.tasks({ ...which, afterName: nameCursor(cursor), limit: limit + 1 });
       const figures = await figuresOf(store, records);
       const item = (record: TaskRecord) => {

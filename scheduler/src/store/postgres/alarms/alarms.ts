@@ -2,6 +2,7 @@ import type { AlarmStore, OutboxMessage, Thresholds, Try } from "../../../alarms
 import {
   type AlarmMessage,
   type AlarmRule,
+  type AlarmSubject,
   alarmRules,
   conditions,
   type Finding,
@@ -392,8 +393,11 @@ async function bodyOf(
 ): Promise<Omit<AlarmMessage, "kind">> {
   const since = before?.openedMs ?? now;
   const { rows: subjects } = await client.query(
-    `select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
-     from ${s}.alarm a where rule = $1 and greatest(last_ms, freed_ms) >= $2 and not ${silencedSql(s, "$1", "a.subject", "$3")} order by count desc, subject limit ${subjectsTold}`,
+    `select x.*, t.definition->>'owner' as owner from (
+       select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
+       from ${s}.alarm a where rule = $1 and greatest(last_ms, freed_ms) >= $2 and not ${silencedSql(s, "$1", "a.subject", "$3")}
+       order by count desc, subject limit ${subjectsTold}) x
+     left join ${s}.task t on t.name = x.task order by x.count desc, x.task`,
     [rule, since, now],
   );
   const total = before ? before.total + news : Math.max(1, news);
@@ -404,7 +408,9 @@ async function bodyOf(
     sinceMs: since,
     total,
     news: total - (before?.told ?? 0),
-    subjects: subjects.map(({ all: _, ...one }) => one) as unknown as AlarmMessage["subjects"],
+    subjects: subjects.map(({ all: _, owner, ...one }) =>
+      owner === null ? one : { ...one, owner },
+    ) as unknown as AlarmSubject[],
     moreSubjects: Math.max(0, Number(subjects[0]?.all ?? 0) - subjects.length),
     ...(silenced > 0 ? { silenced } : {}),
   };

@@ -66,7 +66,7 @@ async function comingTasks(
 async function tasksOf(
   database: Database,
   tasks: TaskStore,
-  { afterName, group, matching, paused, namespaces, of, schedules, limit }: TaskBrowse,
+  { afterName, group, matching, paused, owner, namespaces, of, schedules, limit }: TaskBrowse,
 ): Promise<TaskRecord[]> {
   const s = database.schema;
   const rows = await database.query<{ name: string }>(
@@ -75,8 +75,9 @@ async function tasksOf(
        and ($2::text is null or group_id = (select id from ${s}.worker_group where name = $2))
        and ($3::text is null or name like $3) and ($4::boolean is null or (paused_ms is not null) = $4)
        and ${inNamespacesSql("name", "$6::text[]")} and ($7::text is null or of_name = $7) and ($8 or of_name is null)
+       and ($9::text is null or definition->>'owner' = $9)
      order by name limit $5`,
-    [afterName, group, matching === null ? null : likeOf(matching), paused, limit, namespaces, of, schedules],
+    [afterName, group, matching === null ? null : likeOf(matching), paused, limit, namespaces, of, schedules, owner],
   );
   const records = await tasks.byNames(rows.map(({ name }) => name));
   const byName = new Map(records.map((record) => [record.name, record]));
