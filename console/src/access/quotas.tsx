@@ -1,11 +1,11 @@
 import { Button, Select, TextInput } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
+import { NewButton } from "../parts/form/new-button.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
@@ -46,13 +46,7 @@ export function Quotas() {
             <p>{t("quotas.noneTold")}</p>
           </Nothing>
         }
-        act={
-          may && (
-            <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
-              {t("quotas.new")}
-            </Button>
-          )
-        }
+        act={may && <NewButton onClick={() => setNew(true)}>{t("quotas.new")}</NewButton>}
       >
         {(quota) => <One quota={quota} may={may} />}
       </Rows>

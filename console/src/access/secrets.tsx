@@ -1,11 +1,11 @@
 import { Button, SegmentedControl, TagsInput, Textarea, TextInput } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
+import { NewButton } from "../parts/form/new-button.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
@@ -37,13 +37,7 @@ export function Secrets() {
             <code>{'await run.secret("bank-token")'}</code>
           </Nothing>
         }
-        act={
-          may && (
-            <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
-              {t("access.newSecret")}
-            </Button>
-          )
-        }
+        act={may && <NewButton onClick={() => setNew(true)}>{t("access.newSecret")}</NewButton>}
       >
         {(secret) => <One secret={secret} may={may} />}
       </Rows>

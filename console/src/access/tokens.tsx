@@ -1,5 +1,4 @@
-import { Button, MultiSelect, Select, TagsInput, TextInput } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
+import { MultiSelect, Select, TagsInput, TextInput } from "@mantine/core";
 import { type Role, roles, type Scope, scopes } from "carillon/access";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
@@ -9,6 +8,7 @@ import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
+import { NewButton } from "../parts/form/new-button.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing } from "../parts/state/notice.tsx";
 import { usePages } from "../parts/table/pages.ts";
@@ -46,13 +46,7 @@ export function Tokens() {
             <code>{"Authorization: Bearer ct_…"}</code>
           </Nothing>
         }
-        act={
-          may && (
-            <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
-              {t("access.newToken")}
-            </Button>
-          )
-        }
+        act={may && <NewButton onClick={() => setNew(true)}>{t("access.newToken")}</NewButton>}
       >
         {(token) => <One token={token} may={may} now={now} />}
       </Rows>

@@ -1,5 +1,4 @@
-import { Button, Select, TagsInput, TextInput } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
+import { Select, TagsInput, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { serverUrl } from "../api/base.ts";
@@ -7,6 +6,7 @@ import { type Answer, call } from "../api/call.ts";
 import { useMay, useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
+import { NewButton } from "../parts/form/new-button.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing } from "../parts/state/notice.tsx";
 import { usePages } from "../parts/table/pages.ts";
@@ -42,13 +42,7 @@ export function WorkerKeys() {
             <code>carillon worker --server {serverUrl} tasks.ts</code>
           </Nothing>
         }
-        act={
-          may && (
-            <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
-              {t("access.newKey")}
-            </Button>
-          )
-        }
+        act={may && <NewButton onClick={() => setNew(true)}>{t("access.newKey")}</NewButton>}
       >
         {(key) => <One worker={key} may={reach.on(key.name)} />}
       </Rows>

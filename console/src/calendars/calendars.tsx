@@ -1,12 +1,11 @@
 /** All calendars, each with a year's overview, its next holidays, and the tasks that use it. */
-import { Button } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Answer } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { NewButton } from "../parts/form/new-button.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
@@ -25,11 +24,7 @@ export function Calendars() {
   const may = useMay("editor");
   const [isNew, setNew] = useState(false);
   const calendars = usePages("listCalendars", { limit: 100 });
-  const act = may && (
-    <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
-      {t("calendar.new")}
-    </Button>
-  );
+  const act = may && <NewButton onClick={() => setNew(true)}>{t("calendar.new")}</NewButton>;
   return (
     <Page title={t("screen.calendars")} below={t("calendar.lead")} acts={act}>
       <Shown of={calendars} rows={6}>

@@ -1,5 +1,4 @@
 import { Button, Switch } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate } from "../../api/answers.ts";
@@ -7,6 +6,7 @@ import { call } from "../../api/call.ts";
 import { useMay, useReach } from "../../api/may.ts";
 import { useWords } from "../../messages/words.ts";
 import { Confirm } from "../../parts/form/confirm.tsx";
+import { NewButton } from "../../parts/form/new-button.tsx";
 import { Tag } from "../../parts/state/mark.tsx";
 import { Nothing } from "../../parts/state/notice.tsx";
 import { toast, toastFailure } from "../../parts/state/toasts.tsx";
@@ -37,13 +37,7 @@ export function Hooks() {
             <p>{t("hooks.noneTold")}</p>
           </Nothing>
         }
-        act={
-          may && (
-            <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
-              {t("hooks.new")}
-            </Button>
-          )
-        }
+        act={may && <NewButton onClick={() => setNew(true)}>{t("hooks.new")}</NewButton>}
       >
         {(hook) => <One hook={hook} />}
       </Rows>

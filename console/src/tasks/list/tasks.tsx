@@ -1,5 +1,4 @@
-import { Button, SegmentedControl } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
+import { SegmentedControl } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useState } from "react";
 import { useMay } from "../../api/may.ts";
@@ -7,6 +6,7 @@ import type { Filter } from "../../filter.ts";
 import { useWords } from "../../messages/words.ts";
 import { CopyCurl } from "../../parts/form/copy-curl.tsx";
 import { Filters, GroupField, OwnerField } from "../../parts/form/filters.tsx";
+import { NewButton } from "../../parts/form/new-button.tsx";
 import { Views } from "../../parts/form/views.tsx";
 import { Page } from "../../parts/layout/page.tsx";
 import { Nothing, Shown, Waiting } from "../../parts/state/notice.tsx";
@@ -69,11 +69,7 @@ export function Tasks() {
         <>
           <CopyCurl id="listTasks" given={given} />
           <Views list="tasks" present={search} onTake={(view) => void navigate({ search: view })} />
-          {mayCreate && !search.of && (
-            <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setCreates(true)}>
-              {t("create.open")}
-            </Button>
-          )}
+          {mayCreate && !search.of && <NewButton onClick={() => setCreates(true)}>{t("create.open")}</NewButton>}
         </>
       }
       fill
