@@ -7,7 +7,6 @@ import { useAnswer } from "../api/answers.ts";
 import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Watched } from "../operations/begin.tsx";
 import { Filters } from "../parts/form/filters.tsx";
 import { RangeField, useBounds } from "../parts/form/range-field.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
@@ -18,7 +17,7 @@ import { Away } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { namedOf, TaskNameField } from "../tasks/name-field.tsx";
 import css from "./dead-letters.module.css";
-import { Ask, type Asked, DeadGroup, outdateLetters } from "./group.tsx";
+import { Ask, type Asked, DeadGroup } from "./group.tsx";
 import { type Group, type Narrowing, wordsOf } from "./words.ts";
 
 const everyMs = 10_000;
@@ -30,7 +29,6 @@ export function DeadLetters() {
   const wide = useMediaQuery("(min-width: 1080px)", true, { getInitialValueInEffect: false }) ?? true;
   const bounds = useBounds(search);
   const { task, matching, within, since, until, fingerprint } = search;
-  const [operation, setOperation] = useState<number>();
   const narrowing = useMemo<Narrowing>(() => ({ ...namedOf({ task, matching }), ...bounds }), [task, matching, bounds]);
   const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
   const groups = dead.data?.groups ?? [];
@@ -113,16 +111,7 @@ export function DeadLetters() {
           </Shown>
         </>
       )}
-      {asked && <Ask {...asked} narrowing={narrowing} onBegun={setOperation} onClose={() => setAsked(undefined)} />}
-      {operation !== undefined && (
-        <Watched
-          operation={operation}
-          onClose={() => {
-            outdateLetters();
-            setOperation(undefined);
-          }}
-        />
-      )}
+      {asked && <Ask {...asked} narrowing={narrowing} onClose={() => setAsked(undefined)} />}
     </Page>
   );
 }

@@ -5,7 +5,7 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call, type Given } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Names } from "../operations/begin.tsx";
+import { Names, Watched } from "../operations/begin.tsx";
 import { useBegin } from "../operations/use-begin.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { Card, Facts, Wide } from "../parts/layout/page.tsx";
@@ -215,15 +215,14 @@ function Letters({
   );
 }
 
-/** @param onBegun called with the operation's number; not called for the redrive of one letter, which needs no operation */
+/** Asks for confirmation, then shows the operation in the same dialog; the redrive of one letter needs no operation. */
 export function Ask({
   kind,
   letter,
   group,
   narrowing,
-  onBegun,
   onClose,
-}: Asked & { narrowing: Narrowing; onBegun: (operation: number) => void; onClose: () => void }) {
+}: Asked & { narrowing: Narrowing; onClose: () => void }) {
   const { t } = useWords();
   const begin = useBegin();
   const [filter] = useState<Given<"previewOperation">["filter"]>(() =>
@@ -231,6 +230,14 @@ export function Ask({
   );
   const preview = useAnswer("previewOperation", { kind, filter });
   const n = preview.data?.total ?? (letter ? 1 : group.letters);
+  const [operation, setOperation] = useState<number>();
+  if (operation !== undefined) {
+    const leave = () => {
+      outdateLetters();
+      onClose();
+    };
+    return <Watched operation={operation} onClose={leave} />;
+  }
   return (
     <Confirm
       title={t(`dead.${kind}Title`, { n })}
@@ -243,10 +250,12 @@ export function Ask({
           const made = await call("rerunRun", { run: letter.run, reason }, { key });
           outdateLetters();
           toast({ text: t("run.rerunDone", { run: String(made.run) }) });
+          onClose();
           return;
         }
-        await begin({ kind, filter, reason }, { key, signal }, onBegun);
+        await begin({ kind, filter, reason }, { key, signal }, setOperation);
       }}
+      onDone={() => undefined}
       onClose={onClose}
     >
       <Shown of={preview} rows={2}>

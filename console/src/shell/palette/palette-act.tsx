@@ -1,7 +1,5 @@
 /** The dialog of an act that was chosen in the command palette: the same as on the act's own screen. */
-import { useRef, useState } from "react";
-import { Ask, outdateLetters } from "../../dead-letters/group.tsx";
-import { Watched } from "../../operations/begin.tsx";
+import { Ask } from "../../dead-letters/group.tsx";
 import { RunActDialog } from "../../runs/act-dialog.tsx";
 import type { Run } from "../../runs/answers.ts";
 import type { RunAct } from "../../runs/states.ts";
@@ -38,37 +36,16 @@ export function ActOfPalette({ chosen, onClose }: { chosen: PaletteAct; onClose:
     case "undrain":
       return <DrainNamed node={chosen.node} drained={chosen.act === "undrain"} onClose={onClose} />;
     case "dismiss":
-      return <Dismiss {...chosen} onClose={onClose} />;
+      return (
+        <Ask
+          kind="dismiss"
+          group={{ fingerprint: chosen.fingerprint, letters: 1 }}
+          letter={{ run: chosen.run }}
+          narrowing={{}}
+          onClose={onClose}
+        />
+      );
     default:
       return <RunActDialog act={chosen.act} run={chosen.run} onClose={onClose} />;
   }
-}
-
-/** Dismisses the dead letter of one run, then shows the operation that does so. */
-function Dismiss({ run, fingerprint, onClose }: { run: number; fingerprint: string; onClose: () => void }) {
-  const [operation, setOperation] = useState<number>();
-  const hasBegun = useRef(false);
-  if (operation !== undefined) {
-    const leave = () => {
-      outdateLetters();
-      onClose();
-    };
-    return <Watched operation={operation} onClose={leave} />;
-  }
-  return (
-    <Ask
-      kind="dismiss"
-      group={{ fingerprint, letters: 1 }}
-      letter={{ run }}
-      narrowing={{}}
-      onBegun={(begun) => {
-        hasBegun.current = true;
-        setOperation(begun);
-      }}
-      // Also called once the operation has begun; its progress is shown then.
-      onClose={() => {
-        if (!hasBegun.current) onClose();
-      }}
-    />
-  );
 }
