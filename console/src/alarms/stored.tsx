@@ -144,32 +144,31 @@ function Row({
   );
 }
 
+/** What the rule finds. A rule on slow or quick runs, or on queues, has a fixed limit, the usual comparison, or both. */
 function findsText(rule: Stored, { t }: Pick<Words, "t">): string {
-  const { kind, failures = 1, of = failures, longer, shorter, times = 3, by = "", zone = "", after = "1m" } = rule;
-  const { more, grows, within = "10m", before = "14d" } = rule;
-  if (kind === "slow" && longer !== undefined) {
-    const text = t("rules.slow.longer.finds", { longer: String(longer) });
-    return rule.times === undefined ? text : `${text} ${t("rules.slow.finds", { times })}`;
-  }
-  if (kind === "quick" && shorter !== undefined) {
-    const text = t("rules.quick.shorter.finds", { shorter: String(shorter) });
-    return rule.times === undefined ? text : `${text} ${t("rules.quick.finds", { times })}`;
-  }
-  if (kind === "queue" && grows !== undefined) {
-    const text = t("rules.queue.grows.finds", { grows, within: String(within) });
-    return more === undefined ? text : `${text} ${t("rules.queue.finds", { more })}`;
-  }
-  return t(`rules.${kind}.finds`, {
+  const { kind, failures = 1, of = failures, longer, shorter, grows, times, more, by = "", zone = "" } = rule;
+  const { after = kind === "snapshot" ? "10m" : "1m", within = "10m", before = "14d" } = rule;
+  const fixed =
+    kind === "slow" && longer !== undefined
+      ? t("rules.slow.longer.finds", { longer: String(longer) })
+      : kind === "quick" && shorter !== undefined
+        ? t("rules.quick.shorter.finds", { shorter: String(shorter) })
+        : kind === "queue" && grows !== undefined
+          ? t("rules.queue.grows.finds", { grows, within: String(within) })
+          : undefined;
+  if (fixed !== undefined && (kind === "queue" ? more : times) === undefined) return fixed;
+  const vars = {
     failures,
     of,
-    times,
+    times: times ?? 3,
     by,
     zone,
-    after: String(rule.after ?? (kind === "snapshot" ? "10m" : after)),
+    after: String(after),
     more: more ?? 0,
     longer: String(longer ?? "1s"),
     before: String(before),
-  });
+  };
+  return [...(fixed === undefined ? [] : [fixed]), t(`rules.${kind}.finds`, vars)].join(" ");
 }
 
 function scopeText({ kind, scope = {} }: Stored, { t }: Pick<Words, "t">): string {

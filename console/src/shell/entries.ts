@@ -36,35 +36,32 @@ export function useEntries(
   const asked = nameIn(typed, verbs);
   const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
   const alarms = useAnswer("listAlarms", { limit: 100 }, { enabled: asked !== "" });
+  const results = asked === "" ? undefined : found.data;
   const fixed = useFixed(onKeys);
-  const { acts, isReading } = useActs({ text, name: asked, found: asked === "" ? undefined : found.data, onAct });
+  const { acts, isReading } = useActs({ text, name: asked, found: results, onAct });
   const onRun = useRunActs(text, typed, onAct);
   // If the text has the word of an act, the acts come first, before the page of the task or worker.
   const isAct = asked !== typed;
   const wanted = text.trim().toLowerCase();
   // The acts on the run whose page is open are what the user most likely wants there, until the user types something else.
   const isOnRun = wanted === "" || hasVerb(typed, verbs);
-  const pages =
-    asked === "" || !found.data
-      ? []
-      : found.data.runs.map(({ run, task }) => ({
-          id: `run ${run}`,
-          text: `${t("noun.run")} ${run}`,
-          more: task,
-          icon: IconPlayerPlay,
-          go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
-        }));
+  const pages = (results?.runs ?? []).map(({ run, task }) => ({
+    id: `run ${run}`,
+    text: `${t("noun.run")} ${run}`,
+    more: task,
+    icon: IconPlayerPlay,
+    go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
+  }));
   const isPage = pages.some((page) => page.text.toLowerCase() === wanted);
   const entries: Entry[] = [
     ...(isPage ? pages : []),
     ...(isOnRun ? onRun.acts : []),
     ...(isAct ? acts : []),
     ...fixed.filter((entry) => entry.text.toLowerCase().includes(wanted)),
-    ...(asked === "" || !found.data
-      ? []
-      : [
+    ...(results
+      ? [
           ...(isPage ? [] : pages),
-          ...found.data.operations.map(({ operation, kind, state }) => ({
+          ...results.operations.map(({ operation, kind, state }) => ({
             id: `operation ${operation}`,
             icon: IconStack2,
             text: t("operations.title", { operation: String(operation) }),
@@ -81,21 +78,22 @@ export function useEntries(
             }))
             .filter(({ text: said, more }) => `${said} ${more}`.toLowerCase().includes(wanted))
             .slice(0, alarmsShown),
-          ...found.data.tasks.map(({ name, group }) => ({
+          ...results.tasks.map(({ name, group }) => ({
             id: `task ${name}`,
             text: name,
             more: group,
             icon: IconListDetails,
             go: () => void navigate({ to: "/tasks/$task", params: { task: name } }),
           })),
-          ...found.data.workers.map(({ node, role }) => ({
+          ...results.workers.map(({ node, role }) => ({
             id: `worker ${node}`,
             text: node,
             more: t(`noun.${role}`),
             icon: IconServer2,
             go: () => void navigate({ to: role === "node" ? "/nodes" : "/workers" }),
           })),
-        ]),
+        ]
+      : []),
     ...(isOnRun ? [] : onRun.acts),
     ...(isAct ? [] : acts),
   ];

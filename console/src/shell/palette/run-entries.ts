@@ -68,35 +68,35 @@ export function useRunActs(
     const { run: number, letter } = run;
     const vars = { run: String(number) };
     const isDead = letter?.state === "open";
-    const acts = reach.on(run.task)
-      ? actsOf(run).map((act) =>
-          entry(
-            `${act} ${number}`,
-            icons[act],
-            t(act === "rerun" && isDead ? "palette.redrive" : `palette.${act}`, vars),
-            () => onAct({ act, run }),
-            act === "rerun" ? t("palette.rerunWords") : "",
-          ),
-        )
-      : [];
-    if (acts.some(({ id }) => id === `act rerun ${number}`) && isReadable(run.payload))
-      acts.push(
-        entry(
-          `edit ${number}`,
-          IconRefresh,
-          t("palette.edit", vars),
-          () => onAct({ act: "edit", run }),
-          t("palette.rerunWords"),
-        ),
-      );
-    if (isDead && reach.on(run.task))
-      acts.push(
-        entry(`dismiss ${number}`, IconTrash, t("palette.dismiss", vars), () =>
-          onAct({ act: "dismiss", run: number, fingerprint: letter.fingerprint }),
-        ),
-      );
+    const open = reach.on(run.task) ? actsOf(run) : [];
     return [
-      ...acts,
+      ...open.map((act) =>
+        entry(
+          `${act} ${number}`,
+          icons[act],
+          t(act === "rerun" && isDead ? "palette.redrive" : `palette.${act}`, vars),
+          () => onAct({ act, run }),
+          act === "rerun" ? t("palette.rerunWords") : "",
+        ),
+      ),
+      ...(open.includes("rerun") && isReadable(run.payload)
+        ? [
+            entry(
+              `edit ${number}`,
+              IconRefresh,
+              t("palette.edit", vars),
+              () => onAct({ act: "edit", run }),
+              t("palette.rerunWords"),
+            ),
+          ]
+        : []),
+      ...(isDead && reach.on(run.task)
+        ? [
+            entry(`dismiss ${number}`, IconTrash, t("palette.dismiss", vars), () =>
+              onAct({ act: "dismiss", run: number, fingerprint: letter.fingerprint }),
+            ),
+          ]
+        : []),
       compare(t("palette.compare", vars), number),
       entry(`curl ${number}`, IconTerminal2, t("palette.curl", vars), () => void copy(number)),
     ];
