@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type House, heading, openContext, violations } from "./support/house.ts";
+import { type House, heading, openContext, throughProvider, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
 /** Tests for console.test.ts: how the server serves the page, and how users sign in. */
@@ -129,10 +129,7 @@ export function servingAndSignIn(house: House): void {
       const page = await context.newPage();
       const through = async (user: string) => {
         await page.getByRole("link", { name: "Sign in with the house" }).click();
-        await page.locator("input[name=login]").fill(user);
-        await page.locator("input[name=password]").fill("any");
-        await page.keyboard.press("Enter");
-        await page.getByRole("button", { name: "Continue" }).click();
+        await throughProvider(page, user);
       };
       await page.goto(`${house.stage.url}/runs?state=failed`);
       await through("nobody");

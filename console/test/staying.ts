@@ -1,7 +1,6 @@
 import type { Page, Request } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, hide, openContext, unrouted, violations } from "./support/house.ts";
-import { password } from "./support/stage.mjs";
+import { type House, heading, hide, openContext, signIn, unrouted, violations } from "./support/house.ts";
 
 /** Passes the server's answers for a path through `change`, and makes the page fetch again those that are older than 1 s. */
 async function changed(page: Page, path: string, change: (answer: Record<string, unknown>) => object): Promise<void> {
@@ -75,11 +74,6 @@ export function whatStays(house: House): void {
     test("is a form whose user's sign-in ends meanwhile; another user begins anew", async () => {
       const context = await openContext(house.browser, { viewport: { width: 1_280, height: 800 } });
       const page = await context.newPage();
-      const signIn = async (name: string) => {
-        await page.getByLabel("Name", { exact: true }).fill(name);
-        await page.getByLabel("Password", { exact: true }).fill(password);
-        await page.keyboard.press("Enter");
-      };
       const end = async () => {
         await context.clearCookies();
         // Retried, because becoming visible does not refetch answers that are less than a second old.
@@ -87,20 +81,20 @@ export function whatStays(house: House): void {
         await expect.poll(() => hide(page, false).then(() => asksToSignIn.count())).toBe(1);
       };
       await page.goto(`${house.stage.url}/tasks/warm-cache`);
-      await signIn("editor");
+      await signIn(page, "editor");
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       const description = page.getByLabel("Description");
       await description.fill("Half a thought");
       await end();
       expect(await violations(page)).toEqual([]);
       await page.keyboard.press("Escape");
-      await signIn("editor");
+      await signIn(page, "editor");
       await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor({ state: "detached" });
       expect(await description.inputValue()).toBe("Half a thought");
       expect(await page.title()).toBe("warm-cache · Carillon");
       await page.getByText("1 change", { exact: true }).waitFor();
       await end();
-      await signIn("viewer");
+      await signIn(page, "viewer");
       await page.getByRole("button", { name: "Account of viewer" }).waitFor();
       await heading(page, "warm-cache");
       expect(await description.count()).toBe(0);

@@ -1,10 +1,10 @@
-import type { BrowserContext, FrameLocator, Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
 import { SignInProvider } from "../../scheduler/test/support/sign-in-provider.ts";
-import { type House, heading, openContext, type Stage } from "./support/house.ts";
+import { type House, heading, openContext, type Stage, signIn, throughProvider } from "./support/house.ts";
 import { PathProxy } from "./support/path-proxy.ts";
-import { openStage, password } from "./support/stage.mjs";
+import { openStage } from "./support/stage.mjs";
 
 /** Tests for console.test.ts: the console at a path of a host that it shares, and in a frame of another application's page. */
 export function belowAPath(house: House): void {
@@ -59,19 +59,6 @@ export function belowAPath(house: House): void {
     });
     page.on("pageerror", (error) => complaints.push(String(error)));
     return { context, page, complaints };
-  }
-
-  async function signIn(page: Page | FrameLocator, name: string): Promise<void> {
-    await page.getByLabel("Name").fill(name);
-    await page.getByLabel("Password", { exact: true }).fill(password);
-    await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  }
-
-  async function throughProvider(page: Page, user: string): Promise<void> {
-    await page.locator("input[name=login]").fill(user);
-    await page.locator("input[name=password]").fill("any");
-    await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Continue" }).click();
   }
 
   describe.each([

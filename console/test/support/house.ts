@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { freePort } from "@carillon/zookeeper/testing";
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 import { postgres } from "../../../scheduler/test/support/servers.ts";
 import { SignInProvider } from "../../../scheduler/test/support/sign-in-provider.ts";
@@ -175,6 +175,21 @@ export async function ask(
   });
   expect([path, response.ok()]).toEqual([path, true]);
   return response.status() === 204 ? undefined : response.json();
+}
+
+/** Signs in on the sign-in page that is shown, or in the dialog in front of a page. */
+export async function signIn(at: Page | FrameLocator, name: string): Promise<void> {
+  await at.getByLabel("Name", { exact: true }).fill(name);
+  await at.getByLabel("Password", { exact: true }).fill(password);
+  await at.getByRole("button", { name: "Sign in", exact: true }).click();
+}
+
+/** Signs in at the identity provider, whose page is shown. */
+export async function throughProvider(page: Page, user: string): Promise<void> {
+  await page.locator("input[name=login]").fill(user);
+  await page.locator("input[name=password]").fill("any");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Continue" }).click();
 }
 
 /** Removes all routes after running handlers have finished; otherwise Playwright would send their requests to the server. */
