@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fastify from "fastify";
 import { expect, test } from "vitest";
 import { ConsolePages } from "./console-pages.ts";
@@ -7,7 +10,7 @@ test("a server without the built console reports that, and how to build it", asy
   const pages = new ConsolePages({ basePath: "", frameAncestors: [] }, null);
   await pages.register(app);
   app.setNotFoundHandler((request, reply) =>
-    pages.isPage(request) ? pages.page(reply) : reply.code(404).send("not here"),
+    pages.isPage(request) ? pages.page(request, reply) : reply.code(404).send("not here"),
   );
   const page = await app.inject({ url: "/tasks", headers: { accept: "text/html" } });
   expect(page.statusCode).toBe(503);
@@ -16,4 +19,36 @@ test("a server without the built console reports that, and how to build it", asy
   expect((await app.inject({ url: "/assets/index.js" })).statusCode).toBe(404);
   expect((await app.inject({ url: "/tasks" })).statusCode).toBe(404);
   await app.close();
+});
+
+test("the page names the files of the screen that its path shows, below the base path and with its nonce", async () => {
+  const folder = `${await mkdtemp(join(tmpdir(), "carillon-console-"))}/`;
+  const screens = [
+    { path: "/", files: ["assets/overview.js"] },
+    { path: "/tasks/$task", files: ["assets/task.js", "assets/task.css"] },
+  ];
+  await mkdir(`${folder}assets`);
+  await writeFile(`${folder}index.html`, "<html><head></head><body></body></html>");
+  await writeFile(`${folder}screens.json`, JSON.stringify(screens));
+  const pages = new ConsolePages({ basePath: "/tools", frameAncestors: [] }, folder);
+  const app = fastify();
+  await pages.register(app);
+  app.setNotFoundHandler((request, reply) => pages.page(request, reply));
+  const linked = async (url: string) => {
+    const { body, headers } = await app.inject({ url, headers: { accept: "text/html" } });
+    const nonce = /'nonce-([^']+)'/.exec(String(headers["content-security-policy"]))?.[1];
+    return [...body.matchAll(/<link rel="(\w+)" crossorigin href="([^"]+)" nonce="([^"]+)">/g)].map(
+      ([, rel, href, own]) => [rel, href, own === nonce],
+    );
+  };
+  expect(await linked("/")).toEqual([["modulepreload", "/tools/assets/overview.js", true]]);
+  const ofTask = [
+    ["modulepreload", "/tools/assets/task.js", true],
+    ["stylesheet", "/tools/assets/task.css", true],
+  ];
+  expect(await linked("/tasks/etl%2Fnight?part=runs")).toEqual(ofTask);
+  expect(await linked("/tasks/etl")).toEqual(ofTask);
+  expect(await linked("/tasks/etl/more")).toEqual([]);
+  await app.close();
+  await rm(folder, { recursive: true });
 });

@@ -64,6 +64,22 @@ const missing = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Car
 again. The API is at <code>/v1</code> all the same.</p></html>
 `;
 
+/** A screen of the console: the path of its route, such as `/tasks/$task`, and the files that it needs beside those of the page. */
+interface ScreenFiles {
+  path: string;
+  files: string[];
+}
+
+/** Elements that have the browser request the files of a screen together with the page's own, before its code asks for them. */
+const linksTo = (files: readonly string[]): string =>
+  files
+    .map((file) =>
+      file.endsWith(".css")
+        ? `<link rel="stylesheet" crossorigin href="./${file}" nonce="CARILLON-NONCE">`
+        : `<link rel="modulepreload" crossorigin href="./${file}" nonce="CARILLON-NONCE">`,
+    )
+    .join("\n    ");
+
 export class ConsolePages {
   readonly #files = new Map<string, Promise<Buffer>>();
   readonly #folder: string | null;
@@ -71,6 +87,8 @@ export class ConsolePages {
   #names = new Set<string>();
   /** The HTML of the console's page; null: the console is not built. */
   #page: string | null = null;
+  /** The HTML of each screen: the page with the files of the screen. */
+  #screens: { path: RegExp; page: string }[] = [];
 
   /** @param folder the folder of the built console, ending in a slash; null if it is not built */
   constructor(served: ServedSettings, folder: string | null = builtFolder()) {
@@ -81,8 +99,16 @@ export class ConsolePages {
   /** Registers the route of the files. Their names are listed once, so that names in requests are never used as paths unless listed. */
   async register(app: FastifyInstance): Promise<void> {
     if (this.#folder !== null) {
-      const page = await readFile(`${this.#folder}index.html`, "utf8");
-      this.#page = page.replace(basePlace, this.#served.basePath);
+      const [page, screens] = await Promise.all(
+        ["index.html", "screens.json"].map((name) => readFile(`${this.#folder}${name}`, "utf8")),
+      );
+      const made = (links: string) =>
+        (page as string).replace("</head>", `${links}\n  </head>`).replace(basePlace, this.#served.basePath);
+      this.#page = made("");
+      this.#screens = (JSON.parse(screens as string) as ScreenFiles[]).map(({ path, files }) => ({
+        path: new RegExp(`^${path.replaceAll(/\$\w+/g, "[^/]+")}(?:\\?|$)`),
+        page: made(linksTo(files)),
+      }));
       this.#names = new Set(await readdir(`${this.#folder}assets`));
     }
     const config = { policy: "anyone" as const, touches: "nothing" as const };
@@ -100,7 +126,7 @@ export class ConsolePages {
     );
   }
 
-  page(reply: FastifyReply): FastifyReply {
+  page({ url }: FastifyRequest, reply: FastifyReply): FastifyReply {
     const nonce = randomBytes(16).toString("base64");
     const { frameAncestors } = this.#served;
     reply.headers({
@@ -110,7 +136,8 @@ export class ConsolePages {
     // This older header cannot name origins. A browser that knows the policy ignores the header.
     if (frameAncestors.length > 0) reply.removeHeader("x-frame-options");
     if (this.#page === null) return reply.code(503).send(missing);
-    return reply.code(200).send(this.#page.replace(noncePlace, nonce));
+    const page = this.#screens.find(({ path }) => path.test(url))?.page ?? this.#page;
+    return reply.code(200).send(page.replace(noncePlace, nonce));
   }
 
   async #asset(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -241,7 +241,7 @@ export class HttpServer {
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
     app.setNotFoundHandler((request, reply) => {
-      if (this.#console.isPage(request)) return this.#console.page(reply);
+      if (this.#console.isPage(request)) return this.#console.page(request, reply);
       const [path = ""] = request.url.split("?");
       const methods = methodsAt(path);
       if (methods.length > 0) reply.header("allow", methods.join(", "));
