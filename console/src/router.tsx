@@ -1,6 +1,8 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
+import { begin } from "./api/answers.ts";
 import { basePath } from "./api/base.ts";
 import { type Filter, picks } from "./filter.ts";
+import { TaskFlow } from "./flow/task-flow-code.ts";
 import { Broken } from "./shell/broken.tsx";
 import { Lost } from "./shell/lost.tsx";
 import { screen } from "./shell/screen.ts";
@@ -30,6 +32,13 @@ const task = createRoute({
   path: "/tasks/$task",
   validateSearch: picks("part", "from", "to"),
   component: screen(() => import("./tasks/task.tsx"), "TaskScreen"),
+  loaderDeps: ({ search: { part } }) => ({ part }),
+  // Code and answer of the graph are requested together. Without the code React would show a placeholder, and keep it for 300 ms.
+  loader: async ({ deps: { part }, params: { task } }) => {
+    if (part !== "flow") return;
+    begin("listFlow", { task });
+    await TaskFlow.preload?.();
+  },
 });
 const flow = createRoute({
   ...under,

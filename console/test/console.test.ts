@@ -19,6 +19,7 @@ import { makingAndEditing } from "./making.ts";
 import { waysOfAnOperator } from "./operating.ts";
 import { storeAway } from "./outage.ts";
 import { whatIsRead } from "./reading.ts";
+import { roundsOfRequests } from "./rounds.ts";
 import { secondFactors } from "./second-factor.ts";
 import { whatIsShared } from "./sharing.ts";
 import { whatStays } from "./staying.ts";
@@ -33,6 +34,7 @@ const house = openHouse();
 
 servingAndSignIn(house);
 secondFactors(house);
+roundsOfRequests(house);
 
 /** The path of each screen, and a text (regular expression) that appears once the screen is loaded. */
 const screens = (): [path: string, shows: string][] => [

@@ -1,6 +1,7 @@
 /** Access: users, tokens, worker keys, secrets, and the ways to sign in. Each part is shown to the users who may see it. */
 import { Tabs } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useAnswer } from "../api/answers.ts";
 import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Page } from "../parts/layout/page.tsx";
@@ -29,7 +30,9 @@ export function Access() {
     quotas: useSees("viewer"),
     "sign-in": true,
   };
-  const shown = parts.filter((one) => sees[one]);
+  const { data: me } = useAnswer("getMe", {});
+  // Until the user is known, the part that the address names is read all the same: the server refuses it to users who may not see it.
+  const shown = parts.filter((one) => (me ? sees[one] : one === part));
   const chosen = shown.find((one) => one === part) ?? shown[0];
   return (
     <Page title={t("screen.access")} below={t("access.lead")}>

@@ -59,6 +59,11 @@ export function useAnswer<Id extends PlainId>(id: Id, given: Given<Id>, asking: 
   });
 }
 
+/** Begins a read for a component that is not rendered yet. An error is left to the component, which reads again. */
+export function begin<Id extends PlainId>(id: Id, given: Given<Id>): void {
+  void answers.prefetchQuery(queryOf(id, given, {}));
+}
+
 /** The answers to several requests of one route, for a list that is longer than one request may name. */
 export function useAnswers<Id extends PlainId>(id: Id, givens: readonly Given<Id>[], asking: Asking = {}) {
   return useQueries({ queries: givens.map((given) => queryOf(id, given, asking)) });

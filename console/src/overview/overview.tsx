@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useSees } from "../api/may.ts";
 import { ErrorsCard } from "../errors/errors.tsx";
@@ -79,9 +80,6 @@ function ClusterLine({ cluster: { leader, term, node, version } }: { cluster: An
 function Changes() {
   const { t } = useWords();
   const sees = useSees("admin", true);
-  return (
-    <Card title={t(sees ? "overview.changed" : "overview.operations")}>
-      <Changed audit={sees} />
-    </Card>
-  );
+  const { data: me } = useAnswer("getMe", {});
+  return <Card title={t(sees ? "overview.changed" : "overview.operations")}>{me && <Changed audit={sees} />}</Card>;
 }

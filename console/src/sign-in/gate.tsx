@@ -46,10 +46,12 @@ export function Gate() {
   const me = useAnswer("getMe", {}, { everyMs: 60_000, enabled: asks });
   const isIn = me.data !== undefined;
   const isOut = isRefusal(me.error, "SIGN_IN_NEEDED");
+  /** The server refuses all reads until the user has chosen a password or added a second factor. */
+  const isHeld = me.data !== undefined && (me.data.temporary || me.data.factorNeeded);
   useEffect(() => {
-    if (isIn || isOut) rememberHere(isIn && !isOut);
+    if (isIn || isOut) rememberHere(isIn && !isOut && !isHeld);
     if (isIn) setWasIn(true);
-  }, [isIn, isOut]);
+  }, [isIn, isOut, isHeld]);
   useEffect(() => {
     const place = isIn ? takePlace() : undefined;
     if (place !== undefined) router.history.replace(place);
@@ -79,13 +81,7 @@ export function Gate() {
         }}
       />
     );
-  if (isIn && !isAnother)
-    return (
-      <>
-        <RouterProvider router={router} />
-        {isOut && <SignInAgain />}
-      </>
-    );
+  const isShown = isIn && !isAnother;
   const asked = asks ? me : ways;
   if (asked.error && !isIn)
     return (
@@ -94,9 +90,20 @@ export function Gate() {
       </main>
     );
   return (
-    <main className={css.place}>
-      <Loader aria-label={t("notice.loading")} />
-    </main>
+    <>
+      {/* In a browser that was signed in, the page is rendered unseen until the user is known, so that its reads need not wait for that. */}
+      {(isShown || (wasIn && !isIn)) && (
+        <div className={isShown ? css.page : css.unseen} inert={!isShown}>
+          <RouterProvider router={router} />
+        </div>
+      )}
+      {!isShown && (
+        <main className={css.place}>
+          <Loader aria-label={t("notice.loading")} />
+        </main>
+      )}
+      {isShown && isOut && <SignInAgain />}
+    </>
   );
 }
 

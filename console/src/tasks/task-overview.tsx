@@ -4,7 +4,7 @@ import { ErrorsCard } from "../errors/errors.tsx";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Card, Columns, Facts } from "../parts/layout/page.tsx";
-import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { type Asked, Nothing, Shown } from "../parts/state/notice.tsx";
 import { Table } from "../parts/table/table.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import type { Task } from "./answers.ts";
@@ -17,14 +17,15 @@ import css from "./task.module.css";
 const slotsShown = 20;
 const runsShown = 60;
 
-export function TaskOverview({ task }: { task: Task }) {
+/** @param of the read of the task itself, beside which the other reads are sent */
+export function TaskOverview({ name, of }: { name: string; of: Asked<Task> }) {
   const { t } = useWords();
-  const coming = useAnswer("listUpcomingSlots", { task: task.name, count: slotsShown }, { everyMs: 10_000 });
-  const recent = useAnswer("listRecentRuns", { task: [task.name], each: runsShown }, { everyMs: 5_000 });
+  const coming = useAnswer("listUpcomingSlots", { task: name, count: slotsShown }, { everyMs: 10_000 });
+  const recent = useAnswer("listRecentRuns", { task: [name], each: runsShown }, { everyMs: 5_000 });
   const runsOf = ({ tasks }: NonNullable<typeof recent.data>) => tasks[0]?.runs ?? [];
   return (
     <>
-      <Card title={t("task.axis")} more={<Counts task={task} />}>
+      <Card title={t("task.axis")} more={of.data && <Counts task={of.data} />}>
         <Shown of={coming} rows={2}>
           {({ paused, slots }) => (
             <Shown of={recent} rows={2}>
@@ -58,11 +59,11 @@ export function TaskOverview({ task }: { task: Task }) {
             </Shown>
           </Card>
           <Card title={t("task.policies")}>
-            <Policies task={task} />
+            <Shown of={of}>{(task) => <Policies task={task} />}</Shown>
           </Card>
         </div>
       </Columns>
-      <ErrorsCard task={task.name} />
+      <ErrorsCard task={name} />
     </>
   );
 }

@@ -1,13 +1,13 @@
 import { Tabs } from "@mantine/core";
 import { IconPlayerPause } from "@tabler/icons-react";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { Suspense, useEffect } from "react";
 import { useAnswer } from "../api/answers.ts";
+import { TaskFlow } from "../flow/task-flow-code.ts";
 import { useWords } from "../messages/words.ts";
 import { CopyCurl } from "../parts/form/copy-curl.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
-import { Nothing, Shown, Waiting } from "../parts/state/notice.tsx";
+import { Nothing, Shown, Trouble } from "../parts/state/notice.tsx";
 import { useChoice } from "../parts/table/choice.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { TaskLink } from "../parts/value/links.tsx";
@@ -15,8 +15,8 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { Tree } from "../parts/value/tree.tsx";
 import { CompareBar } from "../runs/compare/compare-button.tsx";
 import { RunGrid } from "../runs/run-grid.tsx";
-import { screen } from "../shell/screen.ts";
 import { Acts } from "./acts.tsx";
+import type { Task } from "./answers.ts";
 import { SchedulesLink } from "./list/task-columns.tsx";
 import { Releases } from "./releases.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
@@ -30,9 +30,6 @@ const zoneOf = (schedule: unknown) => (schedule as { zone?: string }).zone;
 
 const parts = ["overview", "runs", "flow", "statistics", "versions", "definition"] as const;
 
-/** Loaded on demand, because the code that lays out graphs is large and most pages do not need it. */
-const TaskFlow = screen(() => import("../flow/task-flow.tsx"), "TaskFlow");
-
 export function TaskScreen() {
   const words = useWords();
   const { t } = words;
@@ -40,10 +37,6 @@ export function TaskScreen() {
   const { part = "overview" } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
   const task = useAnswer("getTask", { task: name });
-  // The code is loaded while the task is being read. If it were missing afterwards, React would show the placeholder for at least 300 ms.
-  useEffect(() => {
-    if (part === "flow") void TaskFlow.preload?.();
-  }, [part]);
   return (
     <Page
       title={name}
@@ -79,67 +72,71 @@ export function TaskScreen() {
         )
       }
     >
-      <Shown of={task}>
-        {(data) => (
+      {task.data?.paused && <Paused paused={task.data.paused} />}
+      {task.error && !task.data ? (
+        <Trouble error={task.error} again={() => void task.refetch()} />
+      ) : (
+        // The parts are rendered before the task is known: their own reads need only its name.
+        <Tabs
+          value={(parts as readonly string[]).includes(part) ? part : "overview"}
+          onChange={(next) => void navigate({ search: next === "overview" ? {} : { part: next ?? undefined } })}
+          keepMounted={false}
+          classNames={{ panel: css.panel ?? "" }}
+        >
+          <Tabs.List className={css.tabs ?? ""}>
+            {parts.map((one) => (
+              <Tabs.Tab key={one} value={one}>
+                {t(`task.part.${one}`)}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+          <Tabs.Panel value="overview">
+            <TaskOverview name={name} of={task} />
+          </Tabs.Panel>
+          <Tabs.Panel value="runs">
+            <TaskRuns task={name} />
+          </Tabs.Panel>
+          <Tabs.Panel value="flow">
+            <TaskFlow task={name} />
+          </Tabs.Panel>
+          <Tabs.Panel value="statistics">
+            <StatisticsOfTask task={name} />
+          </Tabs.Panel>
+          <Tabs.Panel value="versions">
+            <div className={css.versions}>
+              <Releases task={name} />
+              <Versions name={name} of={task} />
+            </div>
+          </Tabs.Panel>
+          <Tabs.Panel value="definition">
+            <Card title={t("task.part.definition")} more={<span className="soft">{t("task.definitionTold")}</span>}>
+              <Shown of={task}>
+                {({ definition }) => <Tree value={definition} label={t("task.part.definition")} />}
+              </Shown>
+            </Card>
+          </Tabs.Panel>
+        </Tabs>
+      )}
+    </Page>
+  );
+}
+
+function Paused({ paused: { by, at, until, why } }: { paused: NonNullable<Task["paused"]> }) {
+  const { t } = useWords();
+  return (
+    <div className={css.paused} role="note">
+      <IconPlayerPause size={18} aria-hidden />
+      <span>
+        {t("task.pausedBy", { by })} <Moment at={at} />
+        {until !== null && (
           <>
-            {data.paused && (
-              <div className={css.paused} role="note">
-                <IconPlayerPause size={18} aria-hidden />
-                <span>
-                  {t("task.pausedBy", { by: data.paused.by })} <Moment at={data.paused.at} />
-                  {data.paused.until !== null && (
-                    <>
-                      {" · "}
-                      {t("task.pausedUntil")} <Moment at={data.paused.until} />
-                    </>
-                  )}
-                  {data.paused.why !== "" && <> · {data.paused.why}</>}
-                </span>
-              </div>
-            )}
-            <Tabs
-              value={(parts as readonly string[]).includes(part) ? part : "overview"}
-              onChange={(next) => void navigate({ search: next === "overview" ? {} : { part: next ?? undefined } })}
-              keepMounted={false}
-              classNames={{ panel: css.panel ?? "" }}
-            >
-              <Tabs.List className={css.tabs ?? ""}>
-                {parts.map((one) => (
-                  <Tabs.Tab key={one} value={one}>
-                    {t(`task.part.${one}`)}
-                  </Tabs.Tab>
-                ))}
-              </Tabs.List>
-              <Tabs.Panel value="overview">
-                <TaskOverview task={data} />
-              </Tabs.Panel>
-              <Tabs.Panel value="runs">
-                <TaskRuns task={name} />
-              </Tabs.Panel>
-              <Tabs.Panel value="flow">
-                <Suspense fallback={<Waiting />}>
-                  <TaskFlow task={name} />
-                </Suspense>
-              </Tabs.Panel>
-              <Tabs.Panel value="statistics">
-                <StatisticsOfTask task={name} />
-              </Tabs.Panel>
-              <Tabs.Panel value="versions">
-                <div className={css.versions}>
-                  <Releases task={data.name} />
-                  <Versions task={data} />
-                </div>
-              </Tabs.Panel>
-              <Tabs.Panel value="definition">
-                <Card title={t("task.part.definition")} more={<span className="soft">{t("task.definitionTold")}</span>}>
-                  <Tree value={data.definition} label={t("task.part.definition")} />
-                </Card>
-              </Tabs.Panel>
-            </Tabs>
+            {" · "}
+            {t("task.pausedUntil")} <Moment at={until} />
           </>
         )}
-      </Shown>
-    </Page>
+        {why !== "" && <> · {why}</>}
+      </span>
+    </div>
   );
 }
 

@@ -7,23 +7,30 @@ import { useReach } from "../api/may.ts";
 import { catalogues, type Message, useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { Card, Columns } from "../parts/layout/page.tsx";
-import { Shown } from "../parts/state/notice.tsx";
+import { type Asked, Shown } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import { More } from "../parts/table/more.tsx";
-import { usePages } from "../parts/table/pages.ts";
+import { type PagesOf, usePages } from "../parts/table/pages.ts";
 import { Diff } from "../parts/value/diff.tsx";
 import { VersionButton, VersionList } from "../parts/value/versions.tsx";
 import type { Task } from "./answers.ts";
 
-/** The task's versions with author, time and reason, and the differences from the present version. The user can revert to one. */
-export function Versions({ task }: { task: Task }) {
+/**
+ * The task's versions with author, time and reason, and the differences from the present version. The user can revert to one.
+ * @param of the read of the task itself, beside which the versions are read
+ */
+export function Versions({ name, of }: { name: string; of: Asked<Task> }) {
+  const versions = usePages("listTaskVersions", { task: name, limit: 50 });
+  return <Shown of={of}>{(task) => <VersionsOf task={task} versions={versions} />}</Shown>;
+}
+
+function VersionsOf({ task, versions }: { task: Task; versions: PagesOf<"listTaskVersions"> }) {
   const { t } = useWords();
   const may = useReach("editor").on(task.name);
   const { from: asked } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
   /** The version to restore (`to`) and the version that was current when the user chose it (`from`), so that later edits are not lost. */
   const [reverting, setReverting] = useState<{ to: number; from: number }>();
-  const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
   const present = task.version;
   const chosen = asked !== undefined && /^\d{1,9}$/.test(asked) ? Number(asked) : Math.max(1, present - 1);
   const changed = () => outdate("getTask", "listTaskVersions", "listUpcomingSlots", "listTasks", "diffTask");

@@ -62,7 +62,8 @@ export function Waiting({ rows = 6, height = 20 }: { rows?: number; height?: num
   );
 }
 
-interface Asked<Data> {
+/** A read: its answer, or the error of its first attempt. */
+export interface Asked<Data> {
   data: Data | undefined;
   error: unknown;
   refetch: () => unknown;

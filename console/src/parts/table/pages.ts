@@ -79,6 +79,8 @@ export function usePages<Id extends PagedId>(
   };
 }
 
+export type PagesOf<Id extends PagedId> = ReturnType<typeof usePages<Id>>;
+
 function isSeen(pages: unknown[], at: number, { from, to }: { from: number; to: number }): boolean {
   const sizes = (pages as { items: unknown[] }[]).map(({ items }) => items.length);
   const begins = sizes.slice(0, at).reduce((sum, size) => sum + size, 0);

@@ -27,6 +27,7 @@ export function CompareScreen() {
   const { run: text } = useParams({ from: "/runs/$run/compare" });
   const { with: other } = useSearch({ from: "/runs/$run/compare" });
   const run = useRun(numberOf(text), everyMs);
+  const otherRun = useRun(numberOf(other ?? ""), everyMs);
   return (
     <Page
       title={other === undefined ? t("compare.title", { run: text }) : t("compare.titleWith", { run: text, other })}
@@ -46,9 +47,11 @@ export function CompareScreen() {
         <Nothing title={t("run.noNumber")} />
       ) : (
         <Shown of={run}>
-          {(data) =>
-            other === undefined ? <Previous run={data} /> : <WithOther key={other} run={data} other={other} />
-          }
+          {(data) => {
+            if (other === undefined) return <Previous run={data} />;
+            if (numberOf(other) === 0) return <Nothing title={t("run.noNumber")} />;
+            return <Shown of={otherRun}>{(was) => <Both key={other} runs={[was, data]} />}</Shown>;
+          }}
         </Shown>
       )}
     </Page>
@@ -100,14 +103,6 @@ function Previous({ run }: { run: Run }) {
       {({ items }) => (items.length > 0 ? null : <Nothing title={t("compare.none")}>{t("compare.noneTold")}</Nothing>)}
     </Shown>
   );
-}
-
-function WithOther({ run, other: text }: { run: Run; other: string }) {
-  const { t } = useWords();
-  const number = numberOf(text);
-  const other = useRun(number, everyMs);
-  if (number === 0) return <Nothing title={t("run.noNumber")} />;
-  return <Shown of={other}>{(data) => <Both runs={[data, run]} />}</Shown>;
 }
 
 function Both({ runs }: { runs: [Run, Run] }) {
