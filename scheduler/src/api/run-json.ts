@@ -4,6 +4,7 @@ import { writtenOverrides } from "../run/enqueue-options.ts";
 import type { LateResult, Relative } from "../run/flow.ts";
 import { readyMsOf } from "../run/handling/lateness.ts";
 import type { AttemptRecord, RunRecord } from "../run/run-record.ts";
+import type { ConsumerRecord, FailedDelivery } from "../store/event-store.ts";
 
 export const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
@@ -54,3 +55,22 @@ export function attemptObject(attempt: AttemptRecord) {
 
 export const relativeObject = ({ runId, task, state, relation }: Relative) => ({ run: runId, task, state, relation });
 export const lateObject = ({ atMs, ...late }: LateResult) => ({ at: new Date(atMs).toISOString(), ...late });
+
+/** Returns a named consumer of events as the API shows it. */
+export const consumerObject = ({ name, placeMs, untilMs, failing }: ConsumerRecord) => ({
+  name,
+  place: iso(placeMs),
+  until: isoTime(untilMs),
+  failing: failing && deliveryObject(failing),
+});
+
+const deliveryObject = ({ type, runId, task, eventMs, attempt, error, atMs, againMs }: FailedDelivery) => ({
+  type,
+  run: runId === 0 ? null : runId,
+  task,
+  time: iso(eventMs ?? null),
+  attempt,
+  error,
+  at: isoTime(atMs),
+  again: isoTime(againMs),
+});

@@ -242,6 +242,7 @@ describe.each(cases)("the table of %s", (_, table, run, text) => {
   });
 });
 
+const template = "jobTemplate";
 const cronJob = (over: { spec?: object; work?: object; pod?: object; container?: object }) => ({
   apiVersion: "batch/v1",
   kind: "CronJob",
@@ -249,7 +250,7 @@ const cronJob = (over: { spec?: object; work?: object; pod?: object; container?:
   spec: {
     schedule: "0 4 * * *",
     ...over.spec,
-    jobTemplate: {
+    [template]: {
       spec: {
         ...over.work,
         template: {

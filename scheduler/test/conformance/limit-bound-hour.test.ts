@@ -22,42 +22,46 @@ describe.each(everyPostgres())("an hour of tasks that wait for their own limits,
   });
   afterAll(() => stage.close());
 
-  it("has no late start, although 2,000 parallel runs end together beside serial ones", async () => {
-    const { store, nowMs: beganMs } = stage;
-    const sessionId = await stage.session("worker");
-    const wide = await stage.task("wide", { group: "load", overlap: { allow: parallel } });
-    const serial = await stage.task("serial", { group: "load", overlap: "queue" });
-    for (let round = 0; round < rounds; round++)
-      await store.runs.enqueue(
-        [...Array.from({ length: parallel }, () => stage.write(wide)), stage.write(serial)],
-        beganMs,
-      );
+  it(
+    "has no late start, although 2,000 parallel runs end together beside serial ones",
+    async () => {
+      const { store, nowMs: beganMs } = stage;
+      const sessionId = await stage.session("worker");
+      const wide = await stage.task("wide", { group: "load", overlap: { allow: parallel } });
+      const serial = await stage.task("serial", { group: "load", overlap: "queue" });
+      for (let round = 0; round < rounds; round++)
+        await store.runs.enqueue(
+          [...Array.from({ length: parallel }, () => stage.write(wide)), stage.write(serial)],
+          beganMs,
+        );
 
-    const lateMs: number[] = [];
-    const waitedMs: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const nowMs = beganMs + round * roundMs;
-      await store.plans.admitHeld(nowMs, nowMs);
-      const startedMs = nowMs + claimedAfterMs;
-      const running: ClaimedRun[] = [];
-      for (;;) {
-        const claimed = await stage.claim(sessionId, [wide], startedMs);
-        if (claimed.length === 0) break;
-        running.push(...claimed);
+      const lateMs: number[] = [];
+      const waitedMs: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        const nowMs = beganMs + round * roundMs;
+        await store.plans.admitHeld(nowMs, nowMs);
+        const startedMs = nowMs + claimedAfterMs;
+        const running: ClaimedRun[] = [];
+        for (;;) {
+          const claimed = await stage.claim(sessionId, [wide], startedMs);
+          if (claimed.length === 0) break;
+          running.push(...claimed);
+        }
+        const started = [wide, serial].map(({ taskId }) => running.filter((run) => run.taskId === taskId).length);
+        expect(started).toEqual([parallel, 1]);
+        lateMs.push(...running.map((run) => latenessMs(run, startedMs)));
+        waitedMs.push(...running.map((run) => startedMs - run.dueMs));
+        const endMs = nowMs + roundMs;
+        await store.claims.settle(
+          sessionId,
+          running.map((run) => settlement(run, succeededVerdict, endMs)),
+          endMs,
+        );
       }
-      const started = [wide, serial].map(({ taskId }) => running.filter((run) => run.taskId === taskId).length);
-      expect(started).toEqual([parallel, 1]);
-      lateMs.push(...running.map((run) => latenessMs(run, startedMs)));
-      waitedMs.push(...running.map((run) => startedMs - run.dueMs));
-      const endMs = nowMs + roundMs;
-      await store.claims.settle(
-        sessionId,
-        running.map((run) => settlement(run, succeededVerdict, endMs)),
-        endMs,
-      );
-    }
-    expect(lateMs).toHaveLength(rounds * (parallel + 1));
-    expect(lateMs.filter((ms) => ms > leastLateMs)).toEqual([]);
-    expect(Math.max(...waitedMs), "the last runs waited nearly an hour for the limit").toBeGreaterThan(49 * minute);
-  }, hangsMs);
+      expect(lateMs).toHaveLength(rounds * (parallel + 1));
+      expect(lateMs.filter((ms) => ms > leastLateMs)).toEqual([]);
+      expect(Math.max(...waitedMs), "the last runs waited nearly an hour for the limit").toBeGreaterThan(49 * minute);
+    },
+    hangsMs,
+  );
 });

@@ -35,24 +35,20 @@ export function Tasks() {
   );
   const glob = search.matching ? globOf(search.matching) : undefined;
   const matching = search.of ? `${search.of}:${glob ?? "*"}` : glob;
+  const named = { ...(matching ? { matching } : {}), ...(search.group ? { group: search.group } : {}) };
   const given = {
     limit: pageSize,
-    ...(matching ? { matching } : {}),
+    ...named,
     ...(search.of ? { of: search.of } : {}),
     // Named schedules are listed only if there is a name filter or the list is that of one task's schedules.
     ...(matching ? {} : { schedules: false }),
-    ...(search.group ? { group: search.group } : {}),
     ...(search.owner ? { owner: search.owner } : {}),
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
   };
   const tasks = usePages("listTasks", given, { everyMs });
   const { chosen, choose, chooseNone } = useChoice(search);
   const isFiltered = Object.keys(search).length > 0;
-  const matched = {
-    ...(matching ? { matching } : {}),
-    ...(search.group ? { group: search.group } : {}),
-    ...(matching || search.group ? {} : { all: true }),
-  };
+  const matched = { ...named, ...(matching || search.group ? {} : { all: true }) };
   return (
     <Page
       title={search.of ? t("tasks.schedulesOf", { task: search.of }) : t("screen.tasks")}

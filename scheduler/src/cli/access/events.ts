@@ -1,5 +1,4 @@
-import { consumerObject } from "../../api/event-json.ts";
-import { isoTime } from "../../api/run-json.ts";
+import { consumerObject, isoTime } from "../../api/run-json.ts";
 import type { ConsumerRecord } from "../../store/event-store.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { withCluster } from "../reach.ts";

@@ -1,6 +1,5 @@
 import type { eventRoutes } from "../../api/contract/events.ts";
-import { consumerObject } from "../../api/event-json.ts";
-import { iso, isoTime } from "../../api/run-json.ts";
+import { consumerObject, iso, isoTime } from "../../api/run-json.ts";
 import { type EventFeedOptions, feedOf } from "../../store/event-feed.ts";
 import {
   cursorOf,
