@@ -38,6 +38,7 @@ const task = (name: string, given: Partial<ListedTask> = {}): ListedTask => ({
   name,
   version: 1,
   group: "default",
+  owner: null,
   of: null,
   schedules: 0,
   schedule: { type: "manual" },

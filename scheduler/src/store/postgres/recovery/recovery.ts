@@ -100,8 +100,9 @@ export class Recovery implements Recovering {
   }
 
   async settled(): Promise<void> {
-    while (this.#running) await this.#running.catch(() => undefined);
-    await this.#settling.catch(() => undefined);
+    // Their errors have been logged (`#inBackground`).
+    while (this.#running) await Promise.allSettled([this.#running]);
+    await Promise.allSettled([this.#settling]);
   }
 
   found(whole: boolean, recovery: number | null): void {
