@@ -56,7 +56,7 @@ export const clusterEn = {
   "workers.drain": "Drain",
   "workers.drainOf": "Drain {node}",
   "workers.drainTold":
-    "It is given no more runs, also after a restart, until it is resumed. It ends the {n} that it has; what has not begun goes to others.",
+    "No new runs start on it until it is resumed, also after a restart. It finishes its running ones ({n} now); the others go to other workers.",
   "workers.drains": "{node} takes no more runs",
   "workers.resume": "Resume",
   "workers.resumeOf": "Resume {node}",
