@@ -132,6 +132,8 @@ export function wordsIn(language: Language, zone: string) {
     moment: (ms: number, inZone = zone) =>
       `${dayOf(ms, language, inZone, true)} ${dateText(ms, language, inZone, clockParts)} ${offsetOf(ms, language, inZone)}`,
     exact: (ms: number, inZone = zone) => dateText(ms, language, inZone, { ...clockParts, fractionalSecondDigits: 3 }),
+    /** True if `away` writes the time as a date, which a text that has the date already need not repeat. */
+    far: (ms: number, now: number) => Math.abs(ms - now) > farMs,
     /**
      * Formats a time relative to now, such as "in 5 min" or "2 h ago"; as a date if it is more than 30 days away. Where `inZone` is
      * given, the caller names that zone beside it.

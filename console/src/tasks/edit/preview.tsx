@@ -123,7 +123,9 @@ function Slots({ label, slots, zone, now }: { label: string; slots: Slot[]; zone
       {slots.map(({ slot, turn, skipped, note }) => (
         <li key={slot}>
           <span data-skipped={skipped !== undefined || undefined}>{words.when(slot, zone)}</span>{" "}
-          <span className="soft">{words.told(skipped ?? note ?? words.away(slot, now, zone), zone)}</span>{" "}
+          <span className="soft">
+            {words.told(skipped ?? note ?? (words.far(slot, now) ? "" : words.away(slot, now, zone)), zone)}
+          </span>{" "}
           <ClockTurn minutes={turn} />
         </li>
       ))}
