@@ -28,6 +28,8 @@ const inTurn = 3;
  */
 const vainLeastMs = 50;
 const vainMostMs = 1_000;
+/** The pause in ms before it looks again while the planner of this process plans. */
+const plannedMs = 250;
 /**
  * The time range in ms that one step plans after the nearest slots: planning the whole horizon of many tasks at once would delay claims.
  */
@@ -78,9 +80,14 @@ export class CatchUpPlanner {
 
   async #rescue(): Promise<void> {
     const { store, membership, planner, clock, storeClock, horizonMs, log } = this.#options;
+    if (!membership.trusted()) return;
     // The planner of this process plans the earliest slots first. Both at once would read the same plans, and each would write half of
     // them.
-    if (!membership.trusted() || planner.plans) return;
+    if (planner.plans) {
+      this.#cancel();
+      this.#cancel = clock.after(plannedMs, () => void this.#flight.run());
+      return;
+    }
     const setAside = planner.setAside();
     const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1, setAside);
     // A slot that was set aside remains the earliest one in each heartbeat's answer, so the pause grows although no plan is returned here.

@@ -3,7 +3,7 @@ import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { Pulse } from "../cluster/session-store.ts";
 import { cron, every } from "../schedule/schedule.ts";
-import type { PlanWrite, SetAside } from "../slots/plan-store.ts";
+import type { DuePlan, PlanWrite, SetAside } from "../slots/plan-store.ts";
 import { Definitions } from "../store/definitions.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { defineTask } from "../task/task.ts";
@@ -77,7 +77,7 @@ it("plans the other tasks if one has an unreadable schedule, and logs that once"
   expect([planner.unreadable, planner.unreadableFound()], "paused or removed").toEqual([0, []]);
 });
 
-it("begins to plan a crowd of slots before the horizon, and plans no other slots earlier than usual", async () => {
+it("begins to plan a crowd of slots before the horizon, and plans up to the horizon otherwise", async () => {
   const clock = new VirtualClock(1_000_000);
   const storeClock = new StoreClock(clock);
   const crowdMs = clock.wall() + 500_000;
@@ -99,9 +99,13 @@ it("begins to plan a crowd of slots before the horizon, and plans no other slots
     log: silentLog,
     horizonMs: 15_000,
   } as unknown as PlannerOptions);
+  /** All answers of the store are given by then. */
+  const settled = async () => {
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  };
   const pulse = async (inMs: number) => {
     planner.onPulse({ nextSlotMs: clock.wall() + inMs } as Pulse);
-    while (planner.plans) await new Promise(setImmediate);
+    await settled();
   };
   await pulse(700_000);
   expect(planned, "nothing is due for longer than it looks ahead").toEqual([]);
@@ -110,12 +114,41 @@ it("begins to plan a crowd of slots before the horizon, and plans no other slots
   await pulse(500_000);
   expect(planned, "nor does each heartbeat look for it").toEqual([15_000]);
   clock.advance(460_000);
-  while (planner.plans) await new Promise(setImmediate);
+  await settled();
   expect(planned, "its time is nearer than the planning takes").toEqual([15_000, 15_000, expect.any(Number)]);
   expect(planned[2]).toBeGreaterThan(40_000 * 0.3 + 15_000);
   crowd = 0;
   clock.advance(15_000);
-  while (planner.plans) await new Promise(setImmediate);
+  await settled();
   expect(planned, "another crowd might have followed").toHaveLength(4);
+  await planner.stop();
+});
+
+it("does not keep the catch-up planner from other tasks while a statement of its own waits for a lock", async () => {
+  const clock = new VirtualClock(1_000_000);
+  let answer: () => void = () => undefined;
+  const planner = new Planner({
+    store: {
+      plans: {
+        due: () =>
+          new Promise<DuePlan[]>((resolve) => {
+            answer = () => resolve([]);
+          }),
+        nth: async () => null,
+      },
+    },
+    membership: { node: "here", sessionId: 1, term: () => 1 },
+    clock,
+    storeClock: new StoreClock(clock),
+    log: silentLog,
+    horizonMs: 15_000,
+  } as unknown as PlannerOptions);
+  expect(planner.plans).toBe(false);
+  const run = planner.run();
+  expect(planner.plans).toBe(true);
+  clock.advance(1_000);
+  expect(planner.plans).toBe(false);
+  answer();
+  await run;
   await planner.stop();
 });

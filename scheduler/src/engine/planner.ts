@@ -31,7 +31,7 @@ export interface PlannerOptions {
  * The maximum number of plans read by one statement; the maximum number of tasks written by one, whose definitions are read while the tasks
  * before them are written; and the number of slots after which a batch is written. A task's slots stay together.
  */
-const plansPerRead = 8_000;
+const plansPerRead = 4_000;
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
 /**
@@ -50,6 +50,9 @@ interface Steps {
   open: boolean;
 }
 
+/** A step of the planner that takes longer than this, in ms, waits for something: see `plans`. */
+const stalledMs = 1_000;
+
 /**
  * Guarantees that the store contains every slot up to `horizonMs` ahead, with a run that waits for its due time unless the slot is skipped.
  * Normally the leader does this; any node can, because the store decides which of several planners was first.
@@ -62,6 +65,8 @@ export class Planner {
   readonly #crowdTimer: EarliestTimer;
   /** When this process last looked for a crowd, by its monotonic clock. */
   #lookedMono = Number.NEGATIVE_INFINITY;
+  /** When this process last began to plan as the leader, or ended a step, by its monotonic clock. */
+  #steppedMono = Number.NEGATIVE_INFINITY;
 
   constructor(options: PlannerOptions) {
     this.#options = options;
@@ -77,7 +82,7 @@ export class Planner {
   onPulse({ nextSlotMs }: Pulse): void {
     if (nextSlotMs === null) return;
     const inMs = this.#options.storeClock.until(nextSlotMs);
-    if (inMs <= this.#options.horizonMs * refill || (inMs <= farMs && this.#looks())) void this.run();
+    if (inMs <= this.#options.horizonMs * refill || (inMs <= farMs && this.#looks(lookEveryMs))) void this.run();
   }
 
   /** Plans if this process leads. Called when slots may be due, a task has changed, or leadership begins. */
@@ -100,9 +105,9 @@ export class Planner {
     return this.#unread.findings(membership.node, (taskId) => definitions.get(taskId)?.version);
   }
 
-  /** True while this process plans as the leader. */
+  /** True while this process plans as the leader and gets on. A statement may wait long for a lock: then others may plan other tasks. */
   get plans(): boolean {
-    return this.#flight.flies;
+    return this.#flight.flies && this.#options.clock.monotonic() - this.#steppedMono < stalledMs;
   }
 
   stop(): Promise<void> {
@@ -111,32 +116,32 @@ export class Planner {
   }
 
   async #lead(): Promise<void> {
-    const { membership, storeClock, horizonMs } = this.#options;
+    const { membership, clock, storeClock, horizonMs } = this.#options;
     const term = membership.term();
     if (term === null) return;
+    this.#steppedMono = clock.monotonic();
     await this.plan(storeClock.now() + horizonMs, term);
     await this.#planCrowd(term);
   }
 
-  #looks(): boolean {
-    return this.#options.clock.monotonic() - this.#lookedMono >= lookEveryMs;
+  #looks(everyMs: number): boolean {
+    return this.#options.clock.monotonic() - this.#lookedMono >= everyMs;
   }
 
   /** Plans a crowd of slots that takes longer than the horizon, if it is time to begin; otherwise sets a timer. */
   async #planCrowd(term: number): Promise<void> {
     const { store, clock, storeClock, horizonMs } = this.#options;
-    if (!this.#looks()) return;
-    this.#lookedMono = clock.monotonic();
+    // Edits may have made a crowd since the last look.
+    if (!this.#looks(horizonMs)) return;
     const farthestMs = storeClock.now() + farMs;
-    const begin = await this.#crowd.begin((n) => store.plans.nth(farthestMs, n), horizonMs);
+    const setAside = this.#unread.setAside();
+    const begin = await this.#crowd.begin((n) => store.plans.nth(farthestMs, n, setAside), horizonMs);
+    this.#lookedMono = clock.monotonic();
     if (begin === null) return;
     const inMs = storeClock.until(begin.atMs);
-    if (inMs > 0) this.#crowdTimer.within(inMs);
-    else {
-      await this.plan(begin.untilMs, term);
-      // Another crowd may follow.
-      this.#crowdTimer.within(horizonMs);
-    }
+    // After the planning, or if it fails: another crowd may follow, or the rest of this one.
+    this.#crowdTimer.within(inMs > 0 ? inMs : horizonMs);
+    if (inMs <= 0) await this.plan(begin.untilMs, term);
   }
 
   /**
@@ -190,11 +195,13 @@ export class Planner {
   async plan(untilMs: number, term: number | null): Promise<void> {
     const { store, clock } = this.#options;
     const beganMono = clock.monotonic();
-    for (;;) {
-      const due = await store.plans.due(untilMs, plansPerRead, this.#unread.setAside());
+    for (let limit = plansPerRead; ; ) {
+      const due = await store.plans.due(untilMs, limit, this.#unread.setAside());
       if (due.length === 0) break;
       const left = await this.#planAll(due, untilMs, term);
-      if (left === "none" && due.length < plansPerRead) break;
+      if (left === "none" && due.length < limit) break;
+      // Plans with many slots, or that cannot be read, fill a statement: more plans than it can take need not be read.
+      limit = left === "more" ? tasksPerStep : plansPerRead;
       if (left === "given up") return;
     }
     this.#unread.looked(beganMono);
@@ -221,6 +228,7 @@ export class Planner {
           ? { taken: nothing, accepted: 0 }
           : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
+      this.#steppedMono = clock.monotonic();
       this.#crowd.took(accepted, clock.monotonic() - beganMono);
       const more = open || from + tasksPerStep < due.length;
       if (more && taken.size + unread === 0) return "given up";

@@ -25,8 +25,11 @@ export interface PlanStore {
    * @param setAside plans to leave out as long as their task has the given version
    */
   due(untilMs: number, limit: number, setAside?: readonly SetAside[]): Promise<DuePlan[]>;
-  /** Returns the time of the `n`-th next slot, of all plans whose next slot is at or before `untilMs`; null if there are fewer. */
-  nth(untilMs: number, n: number): Promise<number | null>;
+  /**
+   * Returns the time of the `n`-th next slot, of all plans whose next slot is at or before `untilMs`; null if there are fewer.
+   * @param setAside plans to leave out, as in `due`
+   */
+  nth(untilMs: number, n: number, setAside?: readonly SetAside[]): Promise<number | null>;
   /**
    * Stores planned slots. For each task, compares the stored next slot with the expected one and sets the new one; only if that succeeds
    * does it write the slots' rows, their runs and the ranges of missed slots. One statement handles thousands of tasks. Can be repeated: a

@@ -255,6 +255,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await stage.store.tasks.byName("paused")).toMatchObject({ paused: null, nextSlotMs: third });
       const all = await stage.store.plans.due(third * 2, 100_000);
       expect(await stage.store.plans.nth(third * 2, all.length)).toBe(all.at(-1)?.nextSlotMs);
+      expect(await stage.store.plans.nth(third * 2, all.length, all.slice(0, 1)), "without the first").toBeNull();
       expect(await stage.claim(session, [task])).toHaveLength(2);
     });
 

@@ -125,6 +125,8 @@ describe("a program that was found", () => {
     expect(recentProgram(file, allow, 999)).toEqual(here);
     expect(recentProgram(file, [file], 999)).toEqual(gone);
     expect(recentProgram(file, allow, 1_000)).toEqual(gone);
+    writeFileSync(file, "#!/usr/bin/true\n", { mode: 0o755 });
+    expect(recentProgram(file, allow, 1_001), "a missing one is looked for each time").toEqual(here);
   });
   test("does not stand for one that the list does not name", () => {
     const allow = ["/usr/bin/true"];

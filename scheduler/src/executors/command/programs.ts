@@ -62,15 +62,14 @@ const found = new WeakMap<readonly string[], Map<string, { program: Program; atM
  * @param allow the worker's list, which does not change
  */
 export function recentProgram(name: string, allow: readonly string[], nowMono: number): Program {
-  let names = found.get(allow);
-  if (names === undefined || names.size >= foundMost) {
-    names = new Map();
-    found.set(allow, names);
-  }
-  const last = names.get(name);
+  const known = found.get(allow);
+  const last = known?.get(name);
   if (last !== undefined && nowMono - last.atMono < foundForMs) return last.program;
   const program = findProgram(name, allow);
-  names.set(name, { program, atMono: nowMono });
+  // A program that is missing for a moment, as during a deployment, is looked for by each run.
+  if (!program.present) return program;
+  const names = known === undefined || known.size >= foundMost ? new Map() : known;
+  found.set(allow, names.set(name, { program, atMono: nowMono }));
   return program;
 }
 

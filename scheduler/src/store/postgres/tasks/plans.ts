@@ -15,14 +15,7 @@ import { ensureLedger } from "./history.ts";
 export function planStore(database: Database): PlanStore {
   return {
     due: (untilMs, limit, setAside = []) => due(database, untilMs, limit, setAside),
-    async nth(untilMs, n) {
-      const [row] = await database.query<{ atMs: number }>(
-        "plan-nth",
-        `select next_slot_ms as "atMs" from ${database.schema}.plan where next_slot_ms <= $1 and not paused order by next_slot_ms offset $2 limit 1`,
-        [Math.round(untilMs), n - 1],
-      );
-      return row?.atMs ?? null;
-    },
+    nth: (untilMs, n, setAside = []) => nth(database, untilMs, n, setAside),
     accept: (authority, writes, nowMs) => accept(database, authority, writes, nowMs),
     admitHeld: (untilMs, nowMs) => admitHeld(database, untilMs, nowMs),
   };
@@ -104,22 +97,40 @@ async function due(
   limit: number,
   setAside: readonly SetAside[],
 ): Promise<DuePlan[]> {
-  const s = database.schema;
-  const columns = `task_id as "taskId", version, next_slot_ms as "nextSlotMs"`;
-  const isDue = "next_slot_ms <= $1 and not paused";
-  if (setAside.length === 0)
-    return database.query<DuePlan>(
-      "plan-due",
-      `select ${columns} from ${s}.plan where ${isDue} order by next_slot_ms limit $2`,
-      [Math.round(untilMs), limit],
-    );
-  // PostgreSQL hashes the list of `not in`, so even thousands of excluded tasks cost only one probe per plan.
+  const { name, isDue, values } = dueBy(setAside);
   return database.query<DuePlan>(
-    "plan-due-others",
-    `select ${columns} from ${s}.plan where ${isDue}
-       and (task_id, version) not in (select * from unnest($3::int[], $4::int[])) order by next_slot_ms limit $2`,
-    [Math.round(untilMs), limit, setAside.map(({ taskId }) => taskId), setAside.map(({ version }) => version)],
+    `plan-due${name}`,
+    `select task_id as "taskId", version, next_slot_ms as "nextSlotMs" from ${database.schema}.plan
+     where ${isDue} order by next_slot_ms limit $2`,
+    [Math.round(untilMs), limit, ...values],
   );
+}
+
+async function nth(
+  database: Database,
+  untilMs: number,
+  n: number,
+  setAside: readonly SetAside[],
+): Promise<number | null> {
+  const { name, isDue, values } = dueBy(setAside);
+  const [row] = await database.query<{ atMs: number }>(
+    `plan-nth${name}`,
+    `select next_slot_ms as "atMs" from ${database.schema}.plan where ${isDue} order by next_slot_ms offset $2 limit 1`,
+    [Math.round(untilMs), n - 1, ...values],
+  );
+  return row?.atMs ?? null;
+}
+
+/** SQL: the condition for plans that are due by $1 and not set aside, with the values from $3 on and the end of the statement's name. */
+function dueBy(setAside: readonly SetAside[]) {
+  const isDue = "next_slot_ms <= $1 and not paused";
+  if (setAside.length === 0) return { name: "", isDue, values: [] };
+  return {
+    name: "-others",
+    // PostgreSQL hashes the list of `not in`, so even thousands of excluded tasks cost only one probe per plan.
+    isDue: `${isDue} and (task_id, version) not in (select * from unnest($3::int[], $4::int[]))`,
+    values: [setAside.map(({ taskId }) => taskId), setAside.map(({ version }) => version)],
+  };
 }
 
 async function accept(
