@@ -36,8 +36,8 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "a plan of another version is taken",
     file: "store/postgres/tasks/plans.ts",
-    find: "where p.next_slot_ms = i.expected and p.version = i.version and not p.paused",
-    put: "where p.next_slot_ms is not null and not p.paused",
+    find: "and next_slot_ms = i.expected and version = i.version and not paused",
+    put: "and next_slot_ms is not null and not paused",
     breaks: "5",
     play: "stops",
     full: true,

@@ -25,7 +25,7 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "starts without trust",
     file: "worker/worker.ts",
-    find: "if (!membership.trusted(mono)) break;",
+    find: "!membership.trusted(mono) || ",
     put: "",
     breaks: "12",
     play: "doubt",
