@@ -9,6 +9,8 @@ const addressesMost = 10_000;
 interface Window {
   endsMono: number;
   failures: number;
+  /** The credentials whose failure was counted, at most `failuresMost`. */
+  credentials: Set<string>;
 }
 
 /**
@@ -39,11 +41,22 @@ export class FailedAttempts {
     return oldest ? oldest.endsMono - nowMono : 0;
   }
 
-  failed(network: string): void {
+  /** True if the failure of this credential from this network has been counted in the present time window. */
+  hasFailed(network: string, credential: string): boolean {
+    this.#forget(this.#clock.monotonic());
+    return this.#windows.get(network)?.credentials.has(credential) ?? false;
+  }
+
+  /** @param credential identifies the credential if its further failures in the same time window do not count */
+  failed(network: string, credential?: string): void {
     const nowMono = this.#clock.monotonic();
     this.#forget(nowMono);
     const window = this.#windows.get(network);
     if (window) {
+      if (credential !== undefined) {
+        if (window.credentials.has(credential)) return;
+        if (window.credentials.size < failuresMost) window.credentials.add(credential);
+      }
       window.failures++;
       if (window.failures === failuresMost)
         this.#log.warn(
@@ -51,7 +64,8 @@ export class FailedAttempts {
           `too many ${this.#what} from there were wrong: others that are not known yet wait`,
         );
     } else if (this.#windows.size < addressesMost) {
-      this.#windows.set(network, { endsMono: nowMono + windowMs, failures: 1 });
+      const credentials = new Set(credential === undefined ? [] : [credential]);
+      this.#windows.set(network, { endsMono: nowMono + windowMs, failures: 1, credentials });
     }
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { VirtualClock } from "../../../test/support/virtual-clock.ts";
 import type { AccessStore, Credential } from "../../access/access-store.ts";
-import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
+import { hashOfSecret, makeSecret, tokenText } from "../../access/worker-key.ts";
 import { silentLog } from "../../base/log.ts";
 import { Principals } from "./principals.ts";
 
@@ -76,4 +76,33 @@ test("a session's use is written at most once a minute, and not for a continuing
   expect(seen).toBe(2);
   await asks(false);
   expect(seen).toBe(2);
+});
+
+test("the reads of a page whose sign-in has ended count as one failure, and a repetition costs no query", async () => {
+  const clock = new VirtualClock(0);
+  let queries = 0;
+  const store = {
+    signInsOf: async (hashes: Buffer[]) => {
+      queries++;
+      return hashes.map(() => null);
+    },
+    tokensOf: async (tokenIds: number[]) => tokenIds.map(() => null),
+  } as unknown as AccessStore;
+  const principals = new Principals(store, clock, () => 0, silentLog, 14_400_000);
+  const read = (secret: string) =>
+    principals.ofSignIn(secret, "10.0.0.1", true).then(
+      () => "let in",
+      ({ code }) => code,
+    );
+  const load = (secret: string) => Promise.all(Array.from({ length: 11 }, () => read(secret)));
+  const ended = makeSecret();
+  for (let loads = 0; loads < 5; loads++) expect(new Set(await load(ended))).toEqual(new Set(["SIGN_IN_NEEDED"]));
+  expect(queries).toBe(1);
+  // Different credentials still count one by one.
+  for (let n = 0; n < 18; n++) await read(makeSecret());
+  const wrong = (text: string) => expect(principals.ofToken(text, "10.0.0.1")).rejects;
+  await wrong(tokenText(7, makeSecret())).toMatchObject({ code: "TOO_MANY_ATTEMPTS" });
+  clock.advance(60_000);
+  expect(await read(ended)).toBe("SIGN_IN_NEEDED");
+  expect(queries).toBe(20);
 });

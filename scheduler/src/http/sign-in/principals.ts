@@ -146,6 +146,9 @@ export class Principals {
     const known = this.#known.get(key);
     if (known && this.#clock.monotonic() - known.readMono < freshMs) return known.credential;
     const network = networkOf(address);
+    // A page whose sign-in has ended sends many reads with the same cookie. They count as one failure. Secrets are random, so an unknown
+    // one does not become valid later, and its repetition costs no query.
+    if (!known && this.#failed.hasFailed(network, key)) return null;
     // A cached credential has been valid before, so failures of other clients in the same network must not delay it.
     if (!known && this.#failed.turnedAwayMs(network) > 0) await this.#inTurn();
     const [readMono, changes] = [this.#clock.monotonic(), this.#changes];
@@ -158,9 +161,9 @@ export class Principals {
       this.#known.set(key, { credential, readMono: isFresh ? readMono : Number.NEGATIVE_INFINITY, ...seen });
       return credential;
     }
-    // Unknown credentials are not cached, because there can be any number of them.
+    // Unknown credentials are not cached beyond those that `#failed` counts, because there can be any number of them.
     this.#known.delete(key);
-    this.#failed.failed(network);
+    this.#failed.failed(network, key);
     return null;
   }
 
