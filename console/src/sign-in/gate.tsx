@@ -66,7 +66,8 @@ export function Gate() {
   }, [isAnother]);
   // Recovery codes are shown only once, so this screen stays until the user has saved them, whatever `getMe` returns meanwhile.
   const [showsCodes, setShowsCodes] = useState(false);
-  useKeysKept(isOut && isIn);
+  const isUnseen = wasIn && !isIn && !me.error;
+  useKeysKept((isOut && isIn) || isUnseen);
   if ((isOut && !isIn) || (!asks && !isIn && ways.data)) return <SignIn />;
   if (isIn && !isOut && me.data.temporary) return <OwnPassword user={me.data.user} />;
   if (isIn && !isOut && (me.data.factorNeeded || showsCodes))
@@ -107,12 +108,15 @@ export function Gate() {
   );
 }
 
-/** Blocks keys while the page waits behind the sign-in. Otherwise the page's shortcuts would react, and Escape would close its dialog. */
+/**
+ * Blocks keys while the page waits behind the sign-in, or is unseen until the user is known. Otherwise the page's shortcuts would react,
+ * and Escape would close its dialog.
+ */
 function useKeysKept(isKept: boolean): void {
   const present = useRef(isKept);
   present.current = isKept;
   useEffect(() => {
-    // This listener is registered before the page's listeners: at the window, listeners run in the order of registration.
+    // This listener precedes those of the page: it captures, and the page adds its own capturing listeners only on later keys.
     const keep = (event: KeyboardEvent) => {
       if (!present.current) return;
       event.stopImmediatePropagation();
