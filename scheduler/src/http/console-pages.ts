@@ -70,12 +70,15 @@ interface ScreenFiles {
   files: string[];
 }
 
-/** Elements that have the browser request the files of a screen together with the page's own, before its code asks for them. */
+/**
+ * Elements that have the browser request the files of a screen together with the page's own, before its code asks for them. Stylesheets are
+ * only preloaded: the screen's code inserts them, so that it notices a failure and can request them again.
+ */
 const linksTo = (files: readonly string[]): string =>
   files
     .map((file) =>
       file.endsWith(".css")
-        ? `<link rel="stylesheet" crossorigin href="./${file}" nonce="CARILLON-NONCE">`
+        ? `<link rel="preload" as="style" crossorigin href="./${file}" nonce="CARILLON-NONCE">`
         : `<link rel="modulepreload" crossorigin href="./${file}" nonce="CARILLON-NONCE">`,
     )
     .join("\n    ");
