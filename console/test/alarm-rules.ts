@@ -10,6 +10,7 @@ export function waysOfAlarmRules(house: House): void {
       const row = page.getByRole("row", { name: /reported-by-six/ });
       await go("/alarms");
       await page.getByRole("button", { name: "New rule…" }).click();
+      await page.getByRole("dialog", { name: "New rule", exact: true }).waitFor();
       const store = dialog.getByRole("button", { name: "Store" });
       await dialog.getByRole("combobox", { name: "Finds" }).click();
       await page.getByRole("option", { name: "Not done in time" }).click();

@@ -205,7 +205,7 @@ function Edit({ rule, onClose }: { rule: Stored | null; onClose: () => void }) {
   const name = draft.name.trim();
   return (
     <Confirm
-      title={rule ? t("rules.edit", { rule: rule.name }) : t("rules.new")}
+      title={rule ? t("rules.edit", { rule: rule.name }) : t("rules.newTitle")}
       consequence={rule?.bundle ? t("rules.toldFiles", { bundle: plain(rule.bundle) }) : t("rules.told")}
       act={t("rules.store")}
       blocked={

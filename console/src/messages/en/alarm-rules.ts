@@ -2,6 +2,7 @@
 export const alarmRulesEn = {
   "rules.own": "Stored rules",
   "rules.new": "New rule…",
+  "rules.newTitle": "New rule",
   "rules.none": "No rule is stored yet",
   "rules.noneTold":
     "A rule watches some tasks with thresholds, channels and quiet hours of its own, such as “done by 06:00”.",

@@ -3,6 +3,7 @@ import type { alarmRulesEn } from "../en/alarm-rules.ts";
 export const alarmRulesZh: Record<keyof typeof alarmRulesEn, string> = {
   "rules.own": "自定义规则",
   "rules.new": "新建规则…",
+  "rules.newTitle": "新建规则",
   "rules.none": "尚无自定义规则",
   "rules.noneTold": "规则可为部分任务设置独立的阈值、渠道和免打扰时段，例如“06:00 前完成”。",
   "rules.of": "任务",

@@ -69,7 +69,7 @@ export function Guide({ figures }: { figures: Figures }) {
           <WorkerStep kind={kind} />
         </Part>
         <Part step="task" place={places.task} done={task !== undefined && <TaskLink task={task} />}>
-          <TaskStep kind={kind} />
+          <TaskStep kind={kind} isPresent={places.task === "present"} />
         </Part>
         <Part step="run" place={places.run} done={run && <RunLink run={run.run} />}>
           <RunStep task={task} />
@@ -119,7 +119,7 @@ function WorkerStep({ kind }: { kind: Kind }) {
   );
 }
 
-function TaskStep({ kind }: { kind: Kind }) {
+function TaskStep({ kind, isPresent }: { kind: Kind; isPresent: boolean }) {
   const { t } = useWords();
   const may = useMay("editor");
   const [creates, setCreates] = useState(false);
@@ -127,7 +127,7 @@ function TaskStep({ kind }: { kind: Kind }) {
     <>
       <p className="soft">{t(`guide.task.${kind}`)}</p>
       {may ? (
-        <Button variant="default" size="compact-md" onClick={() => setCreates(true)}>
+        <Button variant={isPresent ? "filled" : "default"} size="compact-md" onClick={() => setCreates(true)}>
           {t("create.open")}
         </Button>
       ) : (
