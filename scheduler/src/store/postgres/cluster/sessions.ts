@@ -1,3 +1,4 @@
+import { messageOf } from "../../../base/errors.ts";
 import type { ClusterClock } from "../../../cluster/clock-votes.ts";
 import type {
   Beat,
@@ -153,9 +154,15 @@ export function sessionStore(database: Database, readsBeside = true): SessionSto
     async beat(sessionId, nowMs, how) {
       const waitMs = wait.medianMs ?? undefined;
       const answered = wait.begin();
-      const pulse = await beat(database, look, sessionId, nowMs, { waitMs, ...how });
-      answered();
-      return pulse;
+      try {
+        const pulse = await beat(database, look, sessionId, nowMs, { waitMs, ...how });
+        answered();
+        return pulse;
+      } catch (error) {
+        // The time limit has passed, so an answer takes at least that long. Other errors do not show how long an answer takes.
+        if (/timeout/.test(messageOf(error))) answered();
+        throw error;
+      }
     },
     async prompt(sessionId) {
       await database.ask("session-prompt", `select ${notifySql(database.schema, "'prompt ' || $1::bigint")}::text`, [
