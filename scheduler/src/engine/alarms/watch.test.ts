@@ -15,7 +15,7 @@ function stage(
   settings = alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules }),
 ) {
   const [unsent, looks, sent] = [[], [], []] as [unknown[], unknown[], unknown[]];
-  const followed: unknown[] = [];
+  const [followed, errors] = [[], []] as [unknown[], unknown[]];
   let pulse: (pulse: { led: boolean; clock: { number: number } }) => void = quiet;
   const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
   const alarms = {
@@ -35,7 +35,7 @@ function stage(
     unreadable: () => null,
     channels: { ops: (id: string) => answer().then(() => sent.push(id)) },
     membership: { onPulse: (told: typeof pulse) => (pulse = told), term: () => term },
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    log: { debug: quiet, info: quiet, warn: quiet, error: (fields: unknown) => errors.push(fields) },
     settings,
   } as unknown as AlarmsOptions);
   const look = async (passesMs = 10_000, number = 0) => {
@@ -44,7 +44,7 @@ function stage(
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   };
-  return { own, look, unsent, looks, sent, followed, alarms };
+  return { own, look, unsent, looks, sent, followed, errors, alarms };
 }
 
 test.each([
@@ -58,6 +58,20 @@ test.each([
   expect(stageOf.sent.length).toBe(1);
   await stageOf.own.stop();
 });
+
+test.each(["look", "follow"] as const)(
+  "messages are sent although the evaluation of rules failed: %s",
+  async (failing) => {
+    const { own, look, sent, errors, alarms } = stage(async () => undefined);
+    alarms[failing] = async () => {
+      throw new Error("canceling statement due to statement timeout");
+    };
+    await look();
+    await own.stop();
+    expect(sent.length).toBe(1);
+    expect(errors).toEqual([{ error: "canceling statement due to statement timeout" }]);
+  },
+);
 
 test("a receiver's answer is kept in a form that the store accepts", async () => {
   const { own, look, unsent } = stage(async () => {

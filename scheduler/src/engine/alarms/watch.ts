@@ -111,7 +111,16 @@ export class Alarms {
   }
 
   async #work(): Promise<void> {
-    const { store, storeClock, settings, channels, membership } = this.#options;
+    try {
+      await this.#search();
+    } finally {
+      // Done by every process, not only by the leader, because the leader may not have these channels.
+      for (const channel of Object.keys(this.#options.channels)) this.#fly(channel, () => this.#deliver(channel));
+    }
+  }
+
+  async #search(): Promise<void> {
+    const { store, storeClock, settings, membership } = this.#options;
     // A process without channels must not search: it has no rules, so its search would end the alarms of the rules of other processes.
     const all = Object.keys(settings.channels).length > 0 ? this.#rules() : null;
     if (all !== null) {
@@ -120,8 +129,6 @@ export class Alarms {
       await store.alarms.look(rules, settings, settings.rules, storeClock.now(), unreadable ?? []);
     }
     if (this.#ruled && membership.term() !== null) await store.alarms.follow(settings.summaryMs, storeClock.now());
-    // Done by every process, not only by the leader, because the leader may not have these channels.
-    for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 
   /** The built-in rules that this process evaluates now; null if it evaluates none. */
