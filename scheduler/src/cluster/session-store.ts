@@ -37,8 +37,11 @@ export interface SessionSettings {
   observer?: boolean;
   /** True if channels for alarms are configured. Absent in reports of older versions. */
   alarms?: boolean;
-  /** The certificates in files that the settings name, see `certificatesOf`. Absent if there are none, or in reports of older versions. */
-  certificates?: readonly { file: string; endsMs: number }[];
+  /**
+   * The certificates in files that the settings name, see `certificatesOf`. Absent if there are none, or in reports of older versions.
+   * `beginsMs` is absent in reports of older versions.
+   */
+  certificates?: readonly { file: string; beginsMs?: number; endsMs: number }[];
   /** The release of the task definitions that this process contains, if any; see task/release.ts. */
   release?: string;
 }

@@ -443,7 +443,8 @@ export class Carillon {
     };
     const parts = { store, provider, standIn, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
     const optionsOf = () => {
-      const identity = identityOf(settings, this.#node, this.#groups(), this.#options, release);
+      const nowMs = this.#clock.wall();
+      const identity = identityOf(settings, this.#node, this.#groups(), this.#options, { release, nowMs });
       return memberOptions({ ...parts, serviceAt: this.#service.at, identity }, settings);
     };
     const { signal } = this.#stopping;

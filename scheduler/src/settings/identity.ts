@@ -16,9 +16,9 @@ export function identityOf(
   node: string,
   groups: readonly string[],
   { store, coordination }: { store?: string | undefined; coordination?: string | undefined },
-  release: Release | null,
+  { release, nowMs }: { release: Release | null; nowMs: number },
 ): SessionIdentity {
-  const certificates = certificatesOf(store, process.env.NODE_EXTRA_CA_CERTS);
+  const certificates = certificatesOf(store, process.env.NODE_EXTRA_CA_CERTS, nowMs);
   const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = settings;
   const { keepMs, horizonMs, claimAheadMs, address, observer, alarms } = settings;
   return {

@@ -125,7 +125,13 @@ describe.each(everyPostgres())("alarm rules about the cluster, on $title", (serv
     const id = await node("sealed");
     await rules.stage.rows(`update $s.session set settings = settings || $2 where id = $1`, [
       id,
-      JSON.stringify({ certificates: [{ file: "/etc/ours.pem", endsMs: at(-1) }] }),
+      JSON.stringify({
+        certificates: [
+          { file: "/etc/ours.pem", beginsMs: at(-60), endsMs: at(-1) },
+          { file: "/etc/short.pem", beginsMs: at(-1), endsMs: at(10) },
+          { file: "/etc/of-older-version.pem", endsMs: at(14) - 1 },
+        ],
+      }),
     ]);
     await create({ kind: "expiring", before: "14d" });
     await rules.look(rules.t);
@@ -133,7 +139,7 @@ describe.each(everyPostgres())("alarm rules about the cluster, on $title", (serv
     expect(await texts()).toEqual([
       [
         "",
-        `expires soon or has expired: certificate /etc/ours.pem of sealed at ${iso(-1)}, token soon of ann at ${iso(10)}, worker key edge at ${iso(13)}`,
+        `expires soon or has expired: certificate /etc/ours.pem of sealed at ${iso(-1)}, token soon of ann at ${iso(10)}, worker key edge at ${iso(13)}, certificate /etc/of-older-version.pem of sealed at ${new Date(at(14) - 1).toISOString()}`,
       ],
     ]);
     await rules.stage.rows("update $s.token set revoked_ms = $1 where name = 'soon'", [rules.t]);

@@ -22,10 +22,11 @@ export interface Validity {
 }
 
 /** Creates a temporary certificate authority. X.509 is encoded here, because Node cannot create certificates and openssl may be missing. */
-export function createAuthority(name = "Carillon test authority"): Authority {
+export function createAuthority(name = "Carillon test authority", validity: Pick<Validity, "until"> = {}): Authority {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const isAuthority = extension("2.5.29.19", sequence(boolean(true)), true);
-  const cert = certify({ subject: name, issuer: name, key: privateKey, signer: privateKey, extensions: [isAuthority] });
+  const named = { subject: name, issuer: name };
+  const cert = certify({ ...validity, ...named, key: privateKey, signer: privateKey, extensions: [isAuthority] });
   return {
     cert,
     key: pemOf(privateKey),

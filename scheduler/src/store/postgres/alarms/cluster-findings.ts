@@ -6,7 +6,10 @@ import type { Find, Found } from "./watched.ts";
 
 /** The most nodes, snapshots or credentials that an alarm names. */
 const named = 10;
-/** What has expired stays in the alarm for this time, in ms, unless it is revoked or replaced. */
+/**
+ * What has expired stays in the alarm for this time, in ms, unless it is replaced, or a token is revoked. The janitor revokes expired worker
+ * keys itself, so their revocation after the expiry does not count; an operator can acknowledge the alarm.
+ */
 const expiredShownMs = 7 * 86_400_000;
 
 const spanText = (ms: number): string =>
@@ -65,8 +68,8 @@ const coordination: Find = async ({ client, s, now, rule }) => {
 };
 
 /**
- * Finds tokens, worker keys and certificates that expire soon or expired not long ago. Tokens and keys that were made for no longer than the
- * rule's time are meant to expire, so they do not count.
+ * Finds tokens, worker keys and certificates that expire soon or expired not long ago. Those that were made for no longer than the rule's
+ * time are meant to expire, so they do not count.
  */
 const expiring: Find = async ({ client, s, now, rule }) => {
   const { beforeMs } = thresholdsOf(rule.content);
@@ -80,7 +83,7 @@ const expiring: Find = async ({ client, s, now, rule }) => {
        where k.expires_ms is not null and (k.revoked_ms is null or k.revoked_ms >= k.expires_ms)
          and not exists (select from ${s}.worker_key n where n.name = k.name and n.id > k.id)
        union all
-       select format('certificate %s of %s', c->>'file', o.node), (c->>'endsMs')::bigint, null
+       select format('certificate %s of %s', c->>'file', o.node), (c->>'endsMs')::bigint, (c->>'beginsMs')::bigint
        from ${s}.session o cross join jsonb_array_elements(o.settings->'certificates') c where o.ended_ms is null) x
      where ends_ms < $1::bigint + $2::bigint and ends_ms > $1::bigint - ${expiredShownMs}
        and coalesce(ends_ms - begun_ms > $2::bigint, true)
