@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { ClaimedRun, Settlement, Verdict } from "../../src/run/claim-store.ts";
 import type { Onward } from "../../src/run/flow.ts";
@@ -50,6 +51,7 @@ export const complaints = <Said extends { level: string; message: string }>(line
   );
 
 export interface StageOptions {
+  clock?: Clock;
   connectionsMax?: number;
   log?: Log;
   standby?: boolean;

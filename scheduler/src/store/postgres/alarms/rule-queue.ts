@@ -9,12 +9,8 @@ import type { Finder, Found } from "./watched.ts";
 const counts = 10;
 /** Counts are kept for this many ms more than growth needs, so that a short `within` finds a count of the last evaluation. */
 const betweenLooksMs = 60_000;
-/**
- * The most waiting runs that are counted in each ms between two counts of a rule's queues. 100 runs take about 20 µs, so counting takes 2 %
- * of a processor at most. Counts of fewer than `quickRuns` runs follow each other without a pause.
- */
-const runsPerMs = 100;
-const quickRuns = 250_000;
+/** After a count that took n ms, the rule's queues are not counted for `restTimes` times n ms: counting takes 2 % of a processor at most. */
+const restTimes = 50;
 
 type Rule = Pick<StoredRule, "name" | "version" | "content">;
 
@@ -29,8 +25,8 @@ interface Queue {
 export interface QueueCount {
   version: number;
   atMs: number;
-  /** The number of runs that were counted. */
-  total: number;
+  /** How long the count took, in ms. */
+  tookMs: number;
   /** Ordered by name. For a rule without `grows` they are the queues that are too long, counted up to one run above its threshold. */
   queues: Queue[];
 }
@@ -56,27 +52,25 @@ export class QueueCounter {
     scopeOf: (rule: Rule) => { scope: string; values: readonly unknown[] },
     now: number,
   ): Promise<ReadonlyMap<string, QueueCount>> {
-    const s = this.#database.schema;
+    const { schema: s, clock } = this.#database;
     for (const name of this.#counted.keys()) if (!rules.some((rule) => rule.name === name)) this.#counted.delete(name);
     for (const rule of rules) {
       const last = this.#counted.get(rule.name);
       // A rule that is new or was changed is counted at once. A count of the future is from before cluster time went back.
       const isKnown = last?.version === rule.version && last.atMs <= now;
-      if (isKnown && last.total >= quickRuns && now - last.atMs < last.total / runsPerMs) continue;
+      if (isKnown && now - last.atMs < restTimes * last.tookMs) continue;
       const { more, grows, withinMs } = thresholdsOf(rule.content);
       if (isKnown && more === null && now - last.atMs < Math.ceil(withinMs / counts)) continue;
       const { scope, values } = scopeOf(rule);
-      const [sum, ...queues] = await this.#database.query<Queue>(
+      const beganMono = clock.monotonic();
+      const queues = await this.#database.query<Queue>(
         "alarm-queues",
-        `with counted as materialized (
-           select t.id, t.name, q.waiting from ${s}.task t cross join lateral (select count(*)::int as waiting from (
-             select from ${s}.run r where r.task_id = t.id and r.due_ms <= $5 and r.state in (${runState.held}, ${runState.ready}) limit $6) w) q
-           where ${scope} and q.waiting > 0)
-         select 0 as id, '' as name, coalesce(sum(waiting), 0)::float8 as waiting from counted
-         union all select id, name, waiting from counted where waiting > $7 order by name`,
+        `select t.id, t.name, q.waiting from ${s}.task t cross join lateral (select count(*)::int as waiting from (
+           select from ${s}.run r where r.task_id = t.id and r.due_ms <= $5 and r.state in (${runState.held}, ${runState.ready}) limit $6) w) q
+         where ${scope} and q.waiting > $7 order by t.name`,
         [...values, now, grows === null ? (more ?? 0) + 1 : longestQueue, grows === null ? more : 0],
       );
-      this.#counted.set(rule.name, { version: rule.version, atMs: now, total: sum?.waiting ?? 0, queues });
+      this.#counted.set(rule.name, { version: rule.version, atMs: now, tookMs: clock.monotonic() - beganMono, queues });
     }
     return this.#counted;
   }

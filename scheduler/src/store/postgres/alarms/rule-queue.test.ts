@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { Database } from "../database.ts";
+import { QueueCounter } from "./rule-queue.ts";
+
+/** Returns a counter on a store whose answers take `tookMs`, and the rules for which it was asked, by the first value of the scope. */
+function stage(tookMs: number) {
+  let mono = 0;
+  const asked: unknown[] = [];
+  const database = {
+    schema: "s",
+    clock: { monotonic: () => mono },
+    query: async (_name: string, _text: string, [rule]: unknown[]) => {
+      asked.push(rule);
+      mono += tookMs;
+      return [];
+    },
+  };
+  const counter = new QueueCounter(database as unknown as Database);
+  const rule = (name: string, version = 1) => ({ name, version, content: { kind: "queue", more: 1 } as const });
+  const count = (rules: ReturnType<typeof rule>[], now: number) =>
+    counter.count(rules, ({ name }) => ({ scope: "true", values: [name, null, null, null] }), now);
+  return { asked, rule, count };
+}
+
+test("after a count, the queues of a rule are not counted for fifty times as long as it took", async () => {
+  const { asked, rule, count } = stage(100);
+  for (const now of [0, 4_999]) await count([rule("a")], now);
+  expect(asked).toEqual(["a"]);
+  const counts = await count([rule("a"), rule("b")], 5_000);
+  expect(asked).toEqual(["a", "a", "b"]);
+  expect(counts.get("a")).toMatchObject({ atMs: 5_000, tookMs: 100 });
+  await count([rule("a", 2), rule("b")], 5_001);
+  expect(asked, "a rule that was changed is counted at once").toEqual(["a", "a", "b", "a"]);
+});
