@@ -1,5 +1,6 @@
 import { longestQueue, type StoredRule, thresholdsOf } from "../../../alarms/stored-rules.ts";
 import { formatDuration } from "../../../base/duration.ts";
+import { isCarillonError, isStoreAway, messageOf } from "../../../base/errors.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 import { most } from "./alarm-findings.ts";
@@ -25,10 +26,15 @@ interface Queue {
 export interface QueueCount {
   version: number;
   atMs: number;
-  /** How long the count took, in ms. */
-  tookMs: number;
   /** Ordered by name. For a rule without `grows` they are the queues that are too long, counted up to one run above its threshold. */
   queues: Queue[];
+}
+
+/** The last attempt to count the queues in the scope of a rule. */
+interface Attempt {
+  version: number;
+  atMs: number;
+  tookMs: number;
 }
 
 /**
@@ -38,41 +44,64 @@ export interface QueueCount {
 export class QueueCounter {
   readonly #database: Database;
   readonly #counted = new Map<string, QueueCount>();
+  readonly #attempts = new Map<string, Attempt>();
 
   constructor(database: Database) {
     this.#database = database;
   }
 
   /**
+   * Counts the queues of the rules that are to be counted now. A count that fails is logged, and the other rules are still counted.
    * @param rules all enabled rules of kind queue @param scopeOf returns the SQL condition of a rule's scope and its values $1 to $4
-   * @returns the last count for each rule; rules that were counted for the first time or not long ago may be missing
+   * @returns the last count for each rule that has been counted; it may be of an earlier version of the rule
+   * @throws if the store is away
    */
   async count(
     rules: readonly Rule[],
     scopeOf: (rule: Rule) => { scope: string; values: readonly unknown[] },
     now: number,
   ): Promise<ReadonlyMap<string, QueueCount>> {
-    const { schema: s, clock } = this.#database;
-    for (const name of this.#counted.keys()) if (!rules.some((rule) => rule.name === name)) this.#counted.delete(name);
+    const { clock, log } = this.#database;
+    for (const known of [this.#counted, this.#attempts])
+      for (const name of known.keys()) if (!rules.some((rule) => rule.name === name)) known.delete(name);
     for (const rule of rules) {
-      const last = this.#counted.get(rule.name);
-      // A rule that is new or was changed is counted at once. A count of the future is from before cluster time went back.
-      const isKnown = last?.version === rule.version && last.atMs <= now;
-      if (isKnown && now - last.atMs < restTimes * last.tookMs) continue;
-      const { more, grows, withinMs } = thresholdsOf(rule.content);
-      if (isKnown && more === null && now - last.atMs < Math.ceil(withinMs / counts)) continue;
-      const { scope, values } = scopeOf(rule);
+      const { name, version } = rule;
+      if (!this.#isDue(rule, now)) continue;
       const beganMono = clock.monotonic();
-      const queues = await this.#database.query<Queue>(
-        "alarm-queues",
-        `select t.id, t.name, q.waiting from ${s}.task t cross join lateral (select count(*)::int as waiting from (
-           select from ${s}.run r where r.task_id = t.id and r.due_ms <= $5 and r.state in (${runState.held}, ${runState.ready}) limit $6) w) q
-         where ${scope} and q.waiting > $7 order by t.name`,
-        [...values, now, grows === null ? (more ?? 0) + 1 : longestQueue, grows === null ? more : 0],
-      );
-      this.#counted.set(rule.name, { version: rule.version, atMs: now, tookMs: clock.monotonic() - beganMono, queues });
+      try {
+        this.#counted.set(name, { version, atMs: now, queues: await this.#queues(rule, scopeOf(rule), now) });
+      } catch (error) {
+        if (isStoreAway(error) || isCarillonError(error, "STOPPED")) throw error;
+        log.warn({ rule: name, error: messageOf(error) }, "the queues of an alarm rule could not be counted");
+      }
+      this.#attempts.set(name, { version, atMs: now, tookMs: clock.monotonic() - beganMono });
     }
     return this.#counted;
+  }
+
+  #isDue({ name, version, content }: Rule, now: number): boolean {
+    const last = this.#attempts.get(name);
+    // A rule that is new or was changed is counted at once. A count of the future is from before cluster time went back.
+    if (last?.version !== version || last.atMs > now) return true;
+    const { more, withinMs } = thresholdsOf(content);
+    const everyMs = more === null ? Math.ceil(withinMs / counts) : 0;
+    return now - last.atMs >= Math.max(everyMs, restTimes * last.tookMs);
+  }
+
+  #queues(
+    { content }: Rule,
+    { scope, values }: { scope: string; values: readonly unknown[] },
+    now: number,
+  ): Promise<Queue[]> {
+    const s = this.#database.schema;
+    const { more, grows } = thresholdsOf(content);
+    return this.#database.query<Queue>(
+      "alarm-queues",
+      `select t.id, t.name, q.waiting from ${s}.task t cross join lateral (select count(*)::int as waiting from (
+         select from ${s}.run r where r.task_id = t.id and r.due_ms <= $5 and r.state in (${runState.held}, ${runState.ready}) limit $6) w) q
+       where ${scope} and q.waiting > $7 order by t.name`,
+      [...values, now, grows === null ? (more ?? 0) + 1 : longestQueue, grows === null ? more : 0],
+    );
   }
 }
 
