@@ -106,6 +106,26 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     expect(await rules.open_(), "it grows no more").toEqual([]);
   });
 
+  it("a queue that grows is found although the time between two counts is longer than that of the rule", async () => {
+    const task = await rules.stage.task("grows");
+    await rules.create("grows", { kind: "queue", grows: 2, within: "1m" });
+    for (const [atMs, count] of [
+      [0, 1],
+      [30 * minute, 3],
+      [60 * minute, 3],
+    ] as const) {
+      for (let n = 0; n < count; n++) await rules.stage.enqueue(task, { dueMs: rules.t });
+      await rules.look(rules.t + atMs);
+      expect(await rules.open_()).toEqual(atMs === 0 ? [] : ["grows grows"]);
+    }
+    expect((await rules.alarms.open())[0]?.text).toBe("7 due runs wait, 3 more than 30m ago");
+    const counts = await rules.stage.rows("select distinct at_ms from $s.alarm_queue order by 1");
+    expect(counts, "earlier counts are deleted").toEqual([
+      { at_ms: rules.t + 30 * minute },
+      { at_ms: rules.t + 60 * minute },
+    ]);
+  });
+
   it("a task that stores no successes is not found as quick by those that it stored before", async () => {
     const [keeps, kept] = [await rules.stage.task("keeps"), await rules.stage.task("kept")];
     await rules.create("quick", { kind: "quick", shorter: "5s" });

@@ -8,8 +8,6 @@ import type { Finder, Found } from "./watched.ts";
 
 /** How often the queues are counted during the time `within` over which growth is measured. */
 const counts = 10;
-/** Counts are kept for this many ms more than growth needs, so that a short `within` finds a count of the last evaluation. */
-const betweenLooksMs = 60_000;
 /** After a count that took n ms, the rule's queues are not counted for `restTimes` times n ms: counting takes 2 % of a processor at most. */
 const restTimes = 50;
 
@@ -148,22 +146,26 @@ async function growing(finder: Finder, count: QueueCount, grows: number): Promis
   }));
 }
 
-/** Stores the count, if the last stored one is old enough, and deletes counts that are not needed any more. */
+/**
+ * Stores the count, if the last stored one is old enough, and deletes the counts before the one with which the last one is compared. That one
+ * is kept however old it is, because counts of long queues may follow each other after a longer time than `withinMs`.
+ */
 async function keep({ client, s, now, rule }: Finder, { atMs, queues }: QueueCount, withinMs: number): Promise<void> {
-  const everyMs = Math.ceil(withinMs / counts);
-  await client.query(
-    // Rows of the future are from before the cluster's time went back.
-    `delete from ${s}.alarm_queue where rule = $1 and (at_ms < $2::bigint or at_ms > $3::bigint)`,
-    [rule.name, now - withinMs - 2 * everyMs - betweenLooksMs, now],
-  );
+  // Rows of the future are from before the cluster's time went back.
+  await client.query(`delete from ${s}.alarm_queue where rule = $1 and at_ms > $2`, [rule.name, now]);
   const { rows: recent } = await client.query(
     `select from ${s}.alarm_queue where rule = $1 and task_id = 0 and at_ms > $2`,
-    [rule.name, atMs - everyMs],
+    [rule.name, atMs - Math.ceil(withinMs / counts)],
   );
   if (recent.length > 0) return;
   await client.query(
     `insert into ${s}.alarm_queue (rule, task_id, at_ms, waiting)
      select $1, 0, $2::bigint, 0 union all select $1, id, $2, waiting from unnest($3::int[], $4::int[]) as q (id, waiting)`,
     [rule.name, atMs, queues.map(({ id }) => id), queues.map(({ waiting }) => waiting)],
+  );
+  await client.query(
+    `delete from ${s}.alarm_queue where rule = $1
+     and at_ms < (select max(at_ms) from ${s}.alarm_queue where rule = $1 and task_id = 0 and at_ms <= $2)`,
+    [rule.name, atMs - withinMs],
   );
 }
