@@ -166,6 +166,21 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     expect(await rules.open_()).toEqual([]);
   });
 
+  it("a change that an older version of Carillon found, which kept no versions, is not found again", async () => {
+    const save = (description: string, atMs: number) =>
+      rules.stage.store.tasks.save(defineTask("upgraded", { description }), null, change(rules.t + atMs));
+    await rules.stage.task("upgraded");
+    await rules.create("changed", { kind: "changed" });
+    await save("before the upgrade", 100);
+    await rules.look(rules.t + 200);
+    await rules.stage.rows("delete from $s.alarm_version");
+    await rules.look(rules.t + 300);
+    expect(await rules.alarms.open()).toMatchObject([{ subject: "upgraded", count: 1 }]);
+    await save("after the upgrade", 400);
+    for (const atMs of [500, 600]) await rules.look(rules.t + atMs);
+    expect(await rules.alarms.open()).toMatchObject([{ subject: "upgraded", count: 2 }]);
+  });
+
   it("queues are counted while no rule is locked; a rule that is changed meanwhile keeps its alarms", async () => {
     const task = await rules.stage.task("counted");
     const content = { kind: "queue", more: 0 } as const;

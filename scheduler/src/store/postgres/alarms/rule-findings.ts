@@ -218,7 +218,8 @@ const unserved: Find = async ({ client, s, now, rule, scope, values }) => {
 
 /**
  * Finds tasks with a new version of their definition. Versions that the rule has found are kept by number. If a task has no kept version,
- * only versions after the rule's own last change count. The first version of a task is no change.
+ * only versions after the rule's own last change and its last alarm about the task count: an older version of Carillon kept none. The first
+ * version of a task is no change.
  */
 const changed: Find = async ({ client, s, now, rule, scope, values }) => {
   const since = now - changedBackMs;
@@ -230,7 +231,8 @@ const changed: Find = async ({ client, s, now, rule, scope, values }) => {
        from ${s}.task t join ${s}.task_version v on v.task_id = t.id
        left join ${s}.alarm_version k on k.rule = $6 and k.task_id = t.id
        where ${scope} and t.changed_ms > $5 and v.changed_ms > $5
-         and case when k.version is null then v.changed_ms > (select changed_ms from ${s}.alarm_rule where name = $6)
+         and case when k.version is null then v.changed_ms > greatest((select changed_ms from ${s}.alarm_rule where name = $6),
+                                                                      (select last_ms from ${s}.alarm where rule = $6 and subject = t.name))
                   else v.version > k.version end
          and exists (select from ${s}.task_version w where w.task_id = t.id and w.version < v.version)
        group by t.id order by t.name limit ${most}),
