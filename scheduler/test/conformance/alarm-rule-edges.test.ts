@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { releaseOf } from "../../src/task/release.ts";
 import { defineTask } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { Rules, summaryMs } from "../support/alarm-rules-stage.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, until } from "../support/store-stage.ts";
@@ -222,10 +223,9 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     expect(await rules.open_(), "the runs of others are not in the scope").toEqual([]);
   });
 
-  it("a run that waits for its task's own limit is found behind those of a thousand other tasks", async () => {
+  /** Inserts copies of a task with the numbers -1, -2 …, because the store's own statements would add them one by one. */
+  const copies = async ({ taskId }: TaskRecord, count: number) => {
     const { stage } = rules;
-    const first = await stage.task("first", { group: "many" });
-    // Tasks with lower numbers than `last` has, which the store's own statements would add and remove one by one.
     const [{ columns } = { columns: "" }] = await stage.rows<{ columns: string }>(
       `select string_agg(quote_ident(attname), ', ') as columns from pg_attribute
        where attrelid = '$s.task'::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
@@ -233,9 +233,38 @@ describe.each(everyPostgres())("stored alarm rules at their edges, on $title", (
     await stage.rows(
       `insert into $s.task (${columns}) overriding system value select ${columns} from (
          select (jsonb_populate_record(t, jsonb_build_object('id', -n, 'name', 'others-' || n))).*
-         from $s.task t, generate_series(1, 1001) n where t.id = $1) x`,
-      [first.taskId],
+         from $s.task t, generate_series(1, $2) n where t.id = $1) x`,
+      [taskId, count],
     );
+    await stage.rows("analyze $s.task");
+  };
+
+  it("overdue runs are found although thousands of tasks with lower numbers are in the scope", async () => {
+    const { stage } = rules;
+    const late = await stage.task("late", { group: "many" });
+    await copies(late, 6_000);
+    await rules.create("overdue", { kind: "overdue", after: "1m" });
+    await stage.rows("update $s.task set changed_ms = 0 where deleted_ms is null");
+    for (let n = 0; n < 101; n++) await stage.enqueue(late, { dueMs: rules.t - 1_000 });
+    await rules.look(rules.t + 2 * minute);
+    expect(await rules.alarms.open(), "for a worker").toMatchObject([{ subject: "late", count: 100 }]);
+    await stage.rows(
+      `insert into $s.run select (jsonb_populate_record(r, jsonb_build_object('id', 1000000 - t.id, 'task_id', t.id))).*
+       from $s.run r, $s.task t where r.id = (select min(id) from $s.run) and t.id between -1000 and -1`,
+    );
+    await rules.gone(late);
+    await stage.rows("update $s.run set state = 0, gate = 1");
+    await rules.look(rules.t + 3 * minute);
+    const open = await stage.rows<{ subject: string }>("select subject from $s.alarm where cleared_ms is null");
+    expect(open, "for their tasks' own limits").toHaveLength(1_000);
+    for (const table of ["run", "task"])
+      await stage.rows(`delete from $s.${table} where ${table === "run" ? "true" : "id < 0"}`);
+  });
+
+  it("a run that waits for its task's own limit is found behind those of a thousand other tasks", async () => {
+    const { stage } = rules;
+    const first = await stage.task("first", { group: "many" });
+    await copies(first, 1_001);
     const late = await stage.task("last", { group: "many" });
     await rules.create("overdue", { kind: "overdue", after: "1m", scope: { tasks: ["last"] } });
     await stage.rows("update $s.task set changed_ms = 0 where deleted_ms is null");

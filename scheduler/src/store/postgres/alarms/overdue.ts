@@ -10,10 +10,11 @@ const heldMost = 1_000;
  * takes about 20 µs.
  */
 const heldTasks = 1_000;
-/** The most tasks of a scope that are probed one by one, where more runs or tasks wait than are read; those with the lowest numbers. */
+/**
+ * The most tasks of a scope that are probed one by one, in addition to the runs and tasks that are read for all scopes, where more of those
+ * wait than are read. The tasks with the lowest numbers are probed.
+ */
 const probedTasks = 5_000;
-/** The most live runs of a probed task that are read, the oldest first. */
-const probedRuns = 1_000;
 
 /** SQL: the limits of the task `t` that can hold its runs back, as text for a message. */
 const ownLimits = `concat_ws(', ', t.gate_limit || ' at once', (t.definition->'limit'->>'perKey') || ' at once per key',
@@ -22,14 +23,14 @@ const ownLimits = `concat_ws(', ', t.gate_limit || ' at once', (t.definition->'l
 
 /**
  * SQL: steps through the tasks whose runs wait for their task's own limit, with one index probe per task. If there are more than `heldTasks`
- * and a scope is given, it probes the tasks of the scope instead.
+ * and a scope is given, it also probes the tasks of the scope.
  */
 const heldSql = (s: string, before: string, scope: string | undefined) => {
   const first = (after: string) =>
     `(select r.task_id from ${s}.run r where r.state = ${runState.held} and r.gate > 0${after} order by r.task_id limit 1)`;
   const isCut = `exists (select from seen where n = ${heldTasks} and task_id is not null)`;
   const chosen = scope
-    ? `select task_id from seen where not ${isCut} union all
+    ? `select task_id from seen union
        (select t.id from ${s}.task t where ${isCut} and ${scope} order by t.id limit ${probedTasks})`
     : "select task_id from seen";
   return `(
@@ -57,19 +58,23 @@ const cutGroupsSql = (s: string) => {
     where ${isCut("d.group_id")}`;
 };
 
-/** SQL: due runs as `waitingSql` selects them, and all tasks of the scope in groups of which more runs wait than it reads. */
+/**
+ * SQL: due runs as `waitingSql` selects them, and those of the tasks of the scope whose groups have more waiting runs than it reads. The runs
+ * of a probed task are read by the probe alone, so that none is counted twice.
+ */
 const scopedSql = (s: string, scope: string) => `(
-    with cut as materialized (${cutGroupsSql(s)})
-    select o.* from ${waitingSql(s, "$1", readyMost)} o join ${s}.task t on t.id = o.task_id
-    where not exists (select from cut where cut.id = t.group_id)
+    with cut as materialized (${cutGroupsSql(s)}),
+    chosen as materialized (
+      select t.id from ${s}.task t where t.group_id in (select id from cut) and ${scope} order by t.id limit ${probedTasks}),
+    probed as materialized (
+      select id from chosen cross join lateral (
+        select from ${s}.run where task_id = chosen.id and state = ${runState.ready} limit 1) r)
+    select o.* from ${waitingSql(s, "$1", readyMost)} o where not exists (select from probed where probed.id = o.task_id)
     union all
-    select r.* from (
-      select t.id from ${s}.task t where t.group_id in (select id from cut) and ${scope} order by t.id limit ${probedTasks}) x
-    cross join lateral (
-      select task_id, due_ms, since_ms from (
-        select task_id, due_ms, coalesce(ready_ms, created_ms) as since_ms, state from ${s}.run
-        where task_id = x.id and due_ms < $1 order by due_ms limit ${probedRuns}) y
-      where state = ${runState.ready} limit ${readyMost}) r)`;
+    select r.* from probed cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
+      select task_id, due_ms, coalesce(ready_ms, created_ms) as since_ms from ${s}.run
+      where task_id = probed.id and state = ${runState.ready} and priority = p.priority and due_ms < $1
+      order by due_ms limit ${readyMost}) r)`;
 
 /**
  * SQL: selects the tasks that have runs due before $1 and waiting since before $1, with the cause: no free worker, the limit of their
