@@ -94,15 +94,38 @@ describe("a message", () => {
       ["stuck", "its worker is gone, and it was not taken back"],
       ["stuck", "claimed, and never started"],
       ["stuck", "past its timeout"],
-      ["slow-store", "half of the last statements took longer: a 1.3s"],
-      ["old-snapshot", "dead rows are kept by: slot (standby) for 120000 transactions"],
-      ["no-zookeeper", "without coordination service: a for 2m"],
-      ["keys", "expires soon or has expired: token ci of ann at 2026-11-30T01:00:00.000Z"],
       ["leaderless", "slots are planned a moment ahead only, by whoever is left; see carillon nodes"],
       ["ended", "no slot is left: give it another schedule, or remove it"],
     ] as const)
       expect(of(rule, text, "UTC"), text).toMatch(/\p{Script=Han}/u);
     expect(of("late", "a sentence of a newer version", "UTC")).toBe("- a sentence of a newer version");
+  });
+
+  it.each([
+    [
+      "half of the last statements took longer: two 2s500ms, one 1s",
+      "最近的语句有一半耗时超过：two 2 秒 500 毫秒；one 1 秒",
+    ],
+    [
+      "dead rows are kept by: transaction (app, pid 7) for 1h2m, standby (copy, pid 8) for 5 transactions, prepared (gid) for 3d, slot (s) for 120000 transactions",
+      "以下对象使死行无法清理：事务（app，进程号 7），已持续 1 小时 2 分钟；备库（copy，进程号 8），已持续 5 个事务；预备事务（gid），已持续 3 天；复制槽（s），已持续 120000 个事务",
+    ],
+    [
+      "without coordination service: a for 2m, b for 1m, and 3 more",
+      "与协调服务失去联系：a 已持续 2 分钟；b 已持续 1 分钟；另有 3 项",
+    ],
+    [
+      "expires soon or has expired: token ci of ann at 2026-11-30T01:00:00.000Z, worker key edge at 2026-11-30T02:00:00.000Z, certificate /c.pem of node at 2026-11-30T03:00:00.000Z",
+      "即将到期或已到期：ann 的令牌 ci（2026-11-30 09:00:00 (Asia/Shanghai)）；工作进程密钥 edge（2026-11-30 10:00:00 (Asia/Shanghai)）；node 的证书 /c.pem（2026-11-30 11:00:00 (Asia/Shanghai)）",
+    ],
+    [
+      "without coordination service: a for 2m, something of a newer version",
+      "与协调服务失去联系：a 已持续 2 分钟；something of a newer version",
+    ],
+  ])("translates lists of the cluster's parts, so that only names are left: %s", (text, translated) => {
+    const subjects = [{ task: "", count: 1, text, run: null }];
+    const lines = messageText({ ...message, rule: "mine", moreSubjects: 0, subjects }, shanghai).text.split("\n");
+    expect(lines[1]).toBe(`- ${translated}`);
   });
 
   it("has Chinese text for every rule", () => {

@@ -102,10 +102,6 @@ const chineseSentences: readonly [RegExp, string][] = [
   [/^its worker is gone, and it was not taken back$/, "其工作进程已消失，执行未被收回"],
   [/^claimed, and never started$/, "已认领，但从未开始"],
   [/^past its timeout$/, "已超时"],
-  [/^half of the last statements took longer: (.+)$/, "最近的语句有一半耗时超过：$1"],
-  [/^dead rows are kept by: (.+)$/, "以下对象使死行无法清理：$1"],
-  [/^without coordination service: (.+)$/, "与协调服务失去联系：$1"],
-  [/^expires soon or has expired: (.+)$/, "即将到期或已到期：$1"],
   [/^slots are planned a moment ahead only.*$/, "调度只能提前片刻计划；请查看 carillon nodes"],
   [/^no slot is left: give it another schedule, or remove it$/, "已无后续触发时刻：请更换调度，或删除任务"],
   [/^(.+): nothing of it starts until carillon tasks resume (.+)$/, "$1：在 carillon tasks resume $2 之前不会再启动"],
@@ -123,12 +119,81 @@ const chineseSentences: readonly [RegExp, string][] = [
   ],
 ];
 
+const chineseUnits: Record<string, string> = { d: "天", h: "小时", m: "分钟", s: "秒", ms: "毫秒" };
+
+/** Translates a duration such as "2s500ms", or an age such as "120000 transactions". */
+const chineseSpan = (span = ""): string =>
+  span
+    .replace(/ transactions$/, " 个事务")
+    .replace(/(\d+)(ms|[dhms])/g, (_, count, unit) => `${count} ${chineseUnits[unit]} `)
+    .trimEnd();
+
+type Part = readonly [RegExp, (found: readonly string[]) => string];
+
+/** The end of a list that names only its first parts. */
+const chineseMore: Part = [/^and (\d+) more$/, ([, count]) => `另有 ${count} 项`];
+
+/** The sentences that list parts of the cluster, their translation, and that of the parts; see cluster-findings.ts. */
+const chineseLists: readonly [string, string, readonly Part[]][] = [
+  [
+    "half of the last statements took longer: ",
+    "最近的语句有一半耗时超过：",
+    [[/^(.+?) (\d[\ddhms]*)(?:, |$)/, ([, node, span]) => `${node} ${chineseSpan(span)}`]],
+  ],
+  [
+    "dead rows are kept by: ",
+    "以下对象使死行无法清理：",
+    [
+      [
+        /^transaction \((.+?), pid (\d+)\) for (.+?)(?:, |$)/,
+        ([, who, pid, span]) => `事务（${who}，进程号 ${pid}），已持续 ${chineseSpan(span)}`,
+      ],
+      [
+        /^standby \((.+?), pid (\d+)\) for (.+?)(?:, |$)/,
+        ([, who, pid, span]) => `备库（${who}，进程号 ${pid}），已持续 ${chineseSpan(span)}`,
+      ],
+      [/^prepared \((.+?)\) for (.+?)(?:, |$)/, ([, id, span]) => `预备事务（${id}），已持续 ${chineseSpan(span)}`],
+      [/^slot \((.+?)\) for (.+?)(?:, |$)/, ([, name, span]) => `复制槽（${name}），已持续 ${chineseSpan(span)}`],
+    ],
+  ],
+  [
+    "without coordination service: ",
+    "与协调服务失去联系：",
+    [[/^(.+?) for (\d[\ddhms]*)(?:, |$)/, ([, node, span]) => `${node} 已持续 ${chineseSpan(span)}`]],
+  ],
+  [
+    "expires soon or has expired: ",
+    "即将到期或已到期：",
+    [
+      [/^token (.+?) of (.+?) at (\S+Z)(?:, |$)/, ([, token, user, time]) => `${user} 的令牌 ${token}（${time}）`],
+      [/^worker key (.+?) at (\S+Z)(?:, |$)/, ([, key, time]) => `工作进程密钥 ${key}（${time}）`],
+      [/^certificate (.+?) of (.+?) at (\S+Z)(?:, |$)/, ([, file, node, time]) => `${node} 的证书 ${file}（${time}）`],
+    ],
+  ],
+];
+
+/** Translates a list part by part. A part of an unknown form, and those after it, stay as they are. */
+function chineseList(text: string): string | undefined {
+  const list = chineseLists.find(([words]) => text.startsWith(words));
+  if (!list) return undefined;
+  const [words, said, parts] = list;
+  const translated: string[] = [];
+  let rest = text.slice(words.length);
+  while (rest !== "") {
+    const part = [chineseMore, ...parts].find(([pattern]) => pattern.test(rest));
+    const found = part?.[0].exec(rest);
+    translated.push(part && found ? part[1](found) : rest);
+    rest = rest.slice(found ? found[0].length : rest.length);
+  }
+  return said + translated.join("；");
+}
+
 const chinese: Phrases = {
   rule: (words, rule) =>
     rule === "test" ? chinese.said(words) : ((chineseRules as Record<string, string>)[rule] ?? words),
   said(text) {
     const found = chineseSentences.find(([pattern]) => pattern.test(text));
-    return found ? text.replace(found[0], found[1]) : text;
+    return chineseList(text) ?? (found ? text.replace(found[0], found[1]) : text);
   },
   who: (names, more) => `：${names.join("、")}${more ? "等" : ""}`,
   summary: (words, news) => `持续告警：${words}（新增 ${news} 次）`,
