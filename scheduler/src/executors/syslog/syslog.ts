@@ -1,6 +1,6 @@
 /** Sends messages to a syslog server: RFC 5424 over TLS or TCP with octet counting (RFC 5425, RFC 6587), or over UDP (RFC 5426). */
 import { createSocket } from "node:dgram";
-import { connect, isIPv6, type Socket } from "node:net";
+import { connect, isIPv4, isIPv6, type Socket } from "node:net";
 import { hostname } from "node:os";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
@@ -47,7 +47,8 @@ export function syslogSender(
   return async (messages, signal) => {
     const lines = messages.map((message) => Buffer.from(lineOf(message)));
     try {
-      if (protocol === "syslog+udp:") await sendDatagrams(lines, { ...to, host: await firstAddress(to.host, resolve) });
+      if (protocol === "syslog+udp:")
+        await sendDatagrams(lines, { ...to, host: await datagramAddress(to.host, resolve) });
       else {
         const counted = lines.flatMap((line) => [Buffer.from(`${line.length} `), line]);
         const socket =
@@ -98,9 +99,13 @@ function sendWhole(socket: Socket, bytes: Buffer, clock: Clock, signal: AbortSig
   });
 }
 
-/** Returns the address to which datagrams are sent. Unlike a connection, a datagram's socket must be of the address's family. */
-async function firstAddress(host: string, resolve: Resolve): Promise<string> {
-  const [address] = await resolve(host);
+/**
+ * Returns the address to which datagrams are sent: an IPv4 address if there is one, because no error shows that datagrams to an IPv6
+ * address do not arrive. Unlike a connection, a datagram's socket must be of the address's family.
+ */
+export async function datagramAddress(host: string, resolve: Resolve): Promise<string> {
+  const addresses = await resolve(host);
+  const address = addresses.find(isIPv4) ?? addresses[0];
   if (address === undefined) throw new Error("the name has no address");
   return address;
 }
