@@ -177,6 +177,7 @@ describe("Kubernetes", () => {
     expect(told(found, "lost")).toEqual(
       expect.arrayContaining([
         "storage/nightly-backup: serviceAccountName",
+        "storage/nightly-backup: restartPolicy OnFailure",
         "storage/nightly-backup: env SECRET, which comes from a secret, a config map or the pod",
         "hello: the program of its image busybox:1.28, which the manifest does not name",
         "crunch: initContainers",
@@ -185,6 +186,25 @@ describe("Kubernetes", () => {
     expect(told(importKubernetes([{ path: "x.yaml", text: "a: [b" }], utc), "problem")).toEqual([
       expect.stringContaining("is not YAML"),
     ]);
+  });
+
+  it("reports how the pod restarts, resolves names and signs in, if the manifest differs from Kubernetes' usual values", () => {
+    const lostOf = (pod: string) => {
+      const spec = `{ schedule: "0 9 * * *", jobTemplate: { spec: { template: { spec: { containers: [], ${pod} } } } } }`;
+      return told(
+        importKubernetes([{ path: "x.yaml", text: `kind: CronJob\nmetadata: { name: a }\nspec: ${spec}` }], utc),
+        "lost",
+      );
+    };
+    const usual = ["a: 0 containers"];
+    expect(lostOf("restartPolicy: Never, dnsPolicy: ClusterFirst")).toEqual(usual);
+    expect(lostOf("restartPolicy: OnFailure, dnsPolicy: None, serviceAccount: backup")).toEqual([
+      "a: serviceAccount",
+      "a: restartPolicy OnFailure",
+      "a: dnsPolicy None",
+      ...usual,
+    ]);
+    expect(lostOf("serviceAccount: backup, serviceAccountName: backup")).toEqual(["a: serviceAccountName", ...usual]);
   });
 
   it("has one zone, and counts as without a zone only if its times depend on one", () => {

@@ -36,7 +36,7 @@ const objects: readonly (readonly [path: string, fields: FieldTable])[] = [
   ["spec.jobTemplate.spec.template", readFields("metadata spec")],
   [
     podPath,
-    // The last four only say how a pod ends or is named.
+    // The last two only say which scheduler places a pod, and how a pod ends.
     readFields(
       "containers nodeSelector initContainers volumes serviceAccountName serviceAccount affinity tolerations securityContext imagePullSecrets priorityClassName restartPolicy dnsPolicy schedulerName terminationGracePeriodSeconds",
     ),
@@ -260,6 +260,14 @@ function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, 
   ])
     if (within(pod, name) !== undefined)
       remarks.push([name, name === "volumes" ? "Files must be where the worker runs." : undefined]);
+  // Kubernetes writes the old name `serviceAccount` beside the present one.
+  if (within(pod, "serviceAccountName") === undefined && within(pod, "serviceAccount") !== undefined)
+    remarks.push(["serviceAccount"]);
+  const restart = textOf(within(pod, "restartPolicy"));
+  if (!["", "Never"].includes(restart))
+    remarks.push([`restartPolicy ${restart}`, "Each retry is an attempt, which any worker of the group may run."]);
+  const dns = textOf(within(pod, "dnsPolicy"));
+  if (!["", "ClusterFirst"].includes(dns)) remarks.push([`dnsPolicy ${dns}`, "Set it where the worker runs."]);
   if (containers.length !== 1) {
     remarks.push([
       `${containers.length} containers`,

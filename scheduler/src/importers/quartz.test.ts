@@ -174,6 +174,20 @@ describe("Quartz", () => {
     expect(told(quartz(cron("<time-zone>Asia/Tokyo</time-zone>")), "note").join()).not.toContain("time-zone");
   });
 
+  it("reads the sample of Quartz.NET, whose details are durable, without a lost field", () => {
+    const found = importQuartz([sample("quartz_net.xml")], utc);
+    readable(found);
+    expect(tasksOf(found)).toMatchObject({
+      "reports.Daily": {
+        schedule: { cron: "0 30 6 ? * MON-FRI", zone: "Europe/Berlin" },
+        slotPayload: { format: "pdf" },
+        misfire: { policy: "skip" },
+      },
+    });
+    expect(told(found, "lost")).toEqual([]);
+    expect(told(found, "note")).toContain("reports.Daily: runs the .NET type Acme.Reports.DailyJob, Acme.Reports");
+  });
+
   it("reads Quartz 1, where details and triggers are nested in each entry", () => {
     const detail =
       "<name>Due</name><group>G</group><job-class>a.Due</job-class><job-data-map><entry><key>k</key><value>v</value></entry></job-data-map>";

@@ -37,7 +37,7 @@ interface Place {
 const defaultThresholdMs = 60_000;
 
 const detailFields = readFields(
-  "name group description job-class job-type job-data-map recover durability volatility overlap job-detail trigger",
+  "name group description job-class job-type job-data-map recover durable durability volatility overlap job-detail trigger",
 );
 const triggerFields = readFields(
   "name group description job-name job-group priority calendar-name misfire-instruction start-time end-time start-time-seconds-in-future job-data-map trigger-state volatility",
