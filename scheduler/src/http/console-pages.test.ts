@@ -52,3 +52,17 @@ test("the page names the files of the screen that its path shows, below the base
   await app.close();
   await rm(folder, { recursive: true });
 });
+
+test("a build of the console without the list of screens serves its page for every path", async () => {
+  const folder = `${await mkdtemp(join(tmpdir(), "carillon-console-"))}/`;
+  await mkdir(`${folder}assets`);
+  await writeFile(`${folder}index.html`, "<html><head></head><body></body></html>");
+  const pages = new ConsolePages({ basePath: "", frameAncestors: [] }, folder);
+  const app = fastify();
+  await pages.register(app);
+  app.setNotFoundHandler((request, reply) => pages.page(request, reply));
+  const { statusCode, body } = await app.inject({ url: "/tasks/etl", headers: { accept: "text/html" } });
+  expect([statusCode, body]).toEqual([200, expect.stringContaining("<body></body>")]);
+  await app.close();
+  await rm(folder, { recursive: true });
+});

@@ -83,6 +83,13 @@ const linksTo = (files: readonly string[]): string =>
     )
     .join("\n    ");
 
+/** Returns `otherwise` if the file does not exist. */
+const unlessMissing = (reading: Promise<string>, otherwise: string): Promise<string> =>
+  reading.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return otherwise;
+    throw error;
+  });
+
 export class ConsolePages {
   readonly #files = new Map<string, Promise<Buffer>>();
   readonly #folder: string | null;
@@ -102,13 +109,15 @@ export class ConsolePages {
   /** Registers the route of the files. Their names are listed once, so that names in requests are never used as paths unless listed. */
   async register(app: FastifyInstance): Promise<void> {
     if (this.#folder !== null) {
-      const [page, screens] = await Promise.all(
-        ["index.html", "screens.json"].map((name) => readFile(`${this.#folder}${name}`, "utf8")),
-      );
+      const [page, screens] = await Promise.all([
+        readFile(`${this.#folder}index.html`, "utf8"),
+        // Older builds of the console have no such file.
+        unlessMissing(readFile(`${this.#folder}screens.json`, "utf8"), "[]"),
+      ]);
       const made = (links: string) =>
-        (page as string).replace("</head>", `${links}\n  </head>`).replace(basePlace, this.#served.basePath);
+        page.replace("</head>", `${links}\n  </head>`).replace(basePlace, this.#served.basePath);
       this.#page = made("");
-      this.#screens = (JSON.parse(screens as string) as ScreenFiles[]).map(({ path, files }) => ({
+      this.#screens = (JSON.parse(screens) as ScreenFiles[]).map(({ path, files }) => ({
         path: new RegExp(`^${path.replaceAll(/\$\w+/g, "[^/]+")}(?:\\?|$)`),
         page: made(linksTo(files)),
       }));
