@@ -13,6 +13,7 @@ export const storeEvents = (events: EventStore, change: (reason: string) => Chan
   redeliver: (consumer, sinceMs, reason) => events.restart(consumer, sinceMs, change(reason)),
 });
 
+/** Converts an answer. An older server sends no `time`. */
 function consumerRecord({ name, place, until, failing }: Answer<"redeliverEvents">): ConsumerRecord {
   if (failing === null) return { name, placeMs: ms(place), untilMs: Date.parse(until), failing };
   const { run, time, at, again, ...rest } = failing;
@@ -23,7 +24,7 @@ function consumerRecord({ name, place, until, failing }: Answer<"redeliverEvents
     failing: {
       ...rest,
       runId: run ?? 0,
-      ...(time === null ? {} : { eventMs: Date.parse(time) }),
+      ...(typeof time === "string" ? { eventMs: Date.parse(time) } : {}),
       atMs: Date.parse(at),
       againMs: Date.parse(again),
     },
