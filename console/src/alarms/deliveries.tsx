@@ -75,12 +75,15 @@ function State({ of: { failing } }: { of: Consumer }) {
 
 type From = "failing" | "time";
 
-/** If a delivery fails, the proposal is to go on with its event, which sends nothing twice; otherwise a time must be given. */
+/**
+ * If a delivery fails, the proposal is to go on with its event. For delivery since a time, no time is proposed: with the time of the failing
+ * event, events that ended shortly before it and were stored after it would be left out.
+ */
 function Again({ consumer: { name, failing }, onClose }: { consumer: Consumer; onClose: () => void }) {
   const words = useWords();
   const { t } = words;
   const [from, setFrom] = useState<From>(failing ? "failing" : "time");
-  const [since, setSince] = useState(failing?.time ?? "");
+  const [since, setSince] = useState("");
   const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/.test(since) && !Number.isNaN(Date.parse(since));
   return (
     <Confirm

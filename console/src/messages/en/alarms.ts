@@ -45,11 +45,12 @@ export const alarmsEn = {
   "deliveries.fails": "fails, attempt {n}",
   "deliveries.again": "Deliver again…",
   "deliveries.againTold":
-    "Delivers all kept events since this time again, including those that were delivered. Events before this time are left out, so a time after a failing event leads past it.",
+    "Delivers all kept events since this time again, including those that were delivered. Events before this time are left out, also those that were never delivered, so a time after a failing event leads past it.",
   "deliveries.from": "From where",
   "deliveries.fromFailing": "From the failing event on",
   "deliveries.fromTime": "Since a time",
-  "deliveries.fromFailingTold": "Goes on with the failing event. Events that were delivered do not come again.",
+  "deliveries.fromFailingTold":
+    "Goes on with the failing event. Events that were delivered do not come again; the failing one does, even if its receiver had handled it.",
   "deliveries.since": "Since, with Z or an offset",
   "alarms.messages": "Messages",
   "alarms.noMessages": "No messages yet",

@@ -45,11 +45,12 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "deliveries.fails": "失败，第 {n} 次尝试",
   "deliveries.again": "重新投递…",
   "deliveries.againTold":
-    "重新投递此时间以来保留的所有事件，包括已投递的事件。此时间之前的事件不再投递，因此填写失败事件之后的时间可跳过它。",
+    "重新投递此时间以来保留的所有事件，包括已投递的事件。此时间之前的事件不再投递，包括从未投递成功的事件，因此填写失败事件之后的时间可跳过它。",
   "deliveries.from": "起点",
   "deliveries.fromFailing": "从失败的事件开始",
   "deliveries.fromTime": "从指定时间开始",
-  "deliveries.fromFailingTold": "从失败的事件继续投递，已投递的事件不会重复投递。",
+  "deliveries.fromFailingTold":
+    "从失败的事件继续投递，已投递的事件不会重复投递；失败的事件会再次投递，即使接收方其实已处理。",
   "deliveries.since": "起始时间，须带 Z 或时区",
   "alarms.messages": "消息",
   "alarms.noMessages": "还没有发送过通知",
