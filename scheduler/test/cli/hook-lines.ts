@@ -23,6 +23,7 @@ export const hookLines: Readonly<Record<string, readonly string[]>> = {
     "no-such {folder}/push.json",
     "github {folder}/push.json --header x-github-event",
     "github {folder}/no-such.json",
+    "github {folder}/hook.yaml",
     "github",
   ],
   "events list": [""],

@@ -1,6 +1,9 @@
 import { type Hook, type HookContent, hookObject } from "../../access/hooks/hook.ts";
 import { tasksOf } from "../../access/hooks/hook-tasks.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { readJson } from "../../base/json.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { textOfFile } from "../files/read-tasks.ts";
 import { yamlObject } from "../files/yaml-object.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
@@ -93,6 +96,20 @@ export async function setHook(
   });
 }
 
+/** Returns the body of a request, read as `POST /v1/hooks/NAME` reads it. @throws FILE_INVALID, PAYLOAD_NOT_JSON */
+function bodyOf(file: string, page: string): unknown {
+  const text = textOfFile(file, `Give the path of a JSON file with the body of a request; see ${page}.`);
+  try {
+    return readJson(text, "the body");
+  } catch (cause) {
+    if (isCarillonError(cause)) throw cause;
+    throw new CarillonError("FILE_INVALID", `${file} is not JSON: ${messageOf(cause)}`, {
+      hint: `Give the body as the sender sends it, in JSON; see ${page}.`,
+      cause,
+    });
+  }
+}
+
 export async function previewHook(
   name: string,
   bodyFile: string,
@@ -100,7 +117,7 @@ export async function previewHook(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const page = "docs/tasks/hooks.md";
-  const body = yamlObject(bodyFile, page);
+  const body = bodyOf(bodyFile, page);
   const content = options.hook === undefined ? undefined : (yamlObject(options.hook, page) as HookContent);
   const headers = Object.fromEntries(options.header ?? []);
   return withCluster(options, async ({ cluster }) => {
