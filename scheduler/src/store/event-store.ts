@@ -167,6 +167,8 @@ export interface EventStore {
    * @returns null if there is no consumer with this name
    */
   serve<Place = EventPlace>(name: string): Promise<ConsumerPlace<Place> | null>;
+  /** @returns false if another process serves the consumer now, or if it was restarted or deleted */
+  serves(name: string, epoch: number): Promise<boolean>;
   /**
    * Stores the consumer's new position. Can be repeated.
    * @returns false if another process serves the consumer now, or if it was deleted

@@ -6,6 +6,8 @@ export interface Posted {
   url: string;
   headers: IncomingHttpHeaders;
   raw: string;
+  /** The HTTP status of the response; null: the request got no response. */
+  status: number | null;
   body: {
     kind: string;
     rule: string;
@@ -29,7 +31,7 @@ export class WebhookReceiver {
     });
     request.on("end", () => {
       const { method = "", url = "", headers } = request;
-      this.posted.push({ method, url, headers, raw, body: JSON.parse(raw) });
+      this.posted.push({ method, url, headers, raw, status: this.status, body: JSON.parse(raw) });
       if (this.status !== null) response.writeHead(this.status).end();
     });
   });

@@ -12,6 +12,8 @@ import { type AnyHandler, eventOf } from "./event.ts";
 /** The time in ms after which the store deletes a named consumer and its position if no process has served the consumer. */
 export const consumerKeptMs = 7 * 86_400_000;
 const keepAgainMs = 60_000;
+/** After a failed delivery, the interval in ms between two checks that this process still serves the consumer. */
+const checkMs = 1_000;
 /** The number of characters of an error that the store keeps for a failed delivery. */
 const errorLength = 1_000;
 const [firstPauseMs, longestPauseMs, storeAwayMs] = [1_000, 60_000, 1_000];
@@ -134,7 +136,12 @@ async function handled(
         return events.failed(name, epoch, failing, until());
       };
       if (!(await moved(note, clock, over))) return false;
-      await pause(clock, pauseMs, over);
+      // Another attempt after a restart of the consumer would deliver the event twice, because the position can no longer be advanced.
+      const againMono = clock.monotonic() + pauseMs;
+      while (!over.aborted && clock.monotonic() < againMono) {
+        await pause(clock, Math.min(checkMs, againMono - clock.monotonic()), over);
+        if (!(await moved(() => events.serves(name, epoch), clock, over))) return false;
+      }
     }
   }
   return false;

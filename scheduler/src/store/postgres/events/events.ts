@@ -79,6 +79,15 @@ export function eventStore(database: Database): EventStore {
       return row ?? null;
     },
 
+    async serves(name, epoch) {
+      const rows = await database.query(
+        "event-serves",
+        `select 1 from ${s}.event_consumer where name = $1 and epoch = $2`,
+        [name, epoch],
+      );
+      return rows.length > 0;
+    },
+
     async move(name, epoch, place, untilMs) {
       const rows = await database.query("event-move", moveSql(s), [
         name,
