@@ -17,7 +17,10 @@ const stage = new ApiStage();
 const newer = ["alarms", "hooks", "itemSteps", "leftItems", "unreadItems", "appliedItems"];
 const without = (value: object) => Object.fromEntries(Object.entries(value).filter(([key]) => !newer.includes(key)));
 
-/** A proxy before the server that plans and applies bundles like an older version, which knows no alarm rules and hooks in bundles. */
+/**
+ * A proxy before the server that answers like older versions: one that knows no alarm rules and hooks in bundles, and one that knows no
+ * owners of tasks.
+ */
 const older = createServer(async (request, response) => {
   const body = await text(request);
   const isBundle = request.url?.startsWith("/v1/bundles/") === true;
@@ -33,13 +36,17 @@ const older = createServer(async (request, response) => {
       return told(400, { code: error.code, detail: error.message, hint: error.hint, path: error.path });
     }
   }
+  const isTasks = /^\/v1\/tasks(?:\?|$)/.test(request.url ?? "");
+  if (isTasks && request.url?.includes("owner="))
+    return told(400, { code: "REQUEST_INVALID", detail: "owner is unknown", hint: "", path: "owner" });
   const { authorization = "" } = request.headers;
   const answer = await fetch(`${stage.urlOf()}${request.url}`, {
     method: request.method ?? "GET",
     headers: { authorization, "content-type": "application/json" },
     ...(body === "" ? {} : { body }),
   });
-  const given = (await answer.json()) as object;
+  const given = (await answer.json()) as { items?: { owner?: unknown }[] };
+  if (isTasks) for (const item of given.items ?? []) item.owner = undefined;
   return told(answer.status, isBundle && answer.ok ? without(given) : given);
 });
 
@@ -78,4 +85,23 @@ it("apply --prune works with a token that is only for tasks, and says what was l
   const pruned = await apply(only, stage.urlOf(), tasks("a"), "--prune");
   expect([pruned.code, pruned.stdout]).toEqual([0, expect.stringContaining("1 removed")]);
   expect(pruned.stderr).toContain("left as they are, because the token is not for them: alarms and hooks");
+});
+
+it("tasks list shows no owners of a server that knows none, and such a server refuses to filter by owner", async () => {
+  const list = (url: string, ...args: string[]) =>
+    inProcess(["tasks", "list", ...args, "--server", url], {
+      CARILLON_TOKEN: stage.tokens.admin,
+      XDG_CONFIG_HOME: folder,
+    });
+  const owned = "tasks: { mine: { owner: payments }, other: { owner: search }, free: {} }\n";
+  expect((await apply(stage.tokens.admin, stage.urlOf(), owned)).code).toBe(0);
+  expect((await list(stage.urlOf())).stdout).toContain("OWNER");
+  const mine = await list(stage.urlOf(), "--owner", "payments", "--json");
+  expect((JSON.parse(mine.stdout) as { name: string }[]).map(({ name }) => name)).toEqual(["mine"]);
+  const url = `http://127.0.0.1:${(older.address() as AddressInfo).port}`;
+  const { code, stdout } = await list(url);
+  expect([code, stdout]).toEqual([0, expect.stringContaining("mine")]);
+  expect(stdout).not.toContain("OWNER");
+  const refused = await list(url, "--owner", "payments");
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("REQUEST_INVALID")]);
 });

@@ -186,10 +186,10 @@ export function serverTasks(api: Client): ClusterTasks {
   const record = async (name: string) => recordOf(await api.getTask({ task: name }));
   return {
     // The server creates these items with the same function that `clusterByStore` calls, so they already have the right form.
-    list: async (of) =>
-      (await pages((page) => api.listTasks({ ...page, ...(of === undefined ? {} : { of }) }))) as Awaited<
-        ReturnType<ClusterTasks["list"]>
-      >,
+    list: async ({ of, owner } = {}) => {
+      const which = { ...(of === undefined ? {} : { of }), ...(owner === undefined ? {} : { owner }) };
+      return (await pages((page) => api.listTasks({ ...page, ...which }))) as Awaited<ReturnType<ClusterTasks["list"]>>;
+    },
     async records(names) {
       return each(names ?? (await pages((page) => api.listTasks(page))).map(({ name }) => name), record);
     },

@@ -109,7 +109,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
 function storeTasks(tower: Carillon, store: Store, nowMs: () => number): ClusterTasks {
   const author = operator();
   return {
-    async list(of) {
+    async list({ of, owner } = {}) {
       let tasks: TaskRecord[] = [];
       let schedules = new Map<string, number>();
       if (of === undefined) {
@@ -119,6 +119,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
         // Named schedules have no schedules of their own, so their number is not queried.
         for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
       }
+      if (owner !== undefined) tasks = tasks.filter(({ definition }) => definition.owner === owner);
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
       const now = nowMs();
       return tasks.map((task) => taskObject(task, counters.get(task.taskId), schedules.get(task.name) ?? 0, now));

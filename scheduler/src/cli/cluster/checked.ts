@@ -94,9 +94,9 @@ export function checked(cluster: Cluster): Cluster {
     ...cluster,
     tasks: {
       ...tasks,
-      async list(of) {
-        if (of !== undefined) checkTask(of);
-        return tasks.list(of);
+      async list(which) {
+        if (which?.of !== undefined) checkTask(which.of);
+        return tasks.list(which);
       },
       async records(names) {
         names?.forEach(checkTask);

@@ -93,8 +93,8 @@ export interface TaskCard {
 }
 
 export interface ClusterTasks {
-  /** Returns all tasks, or only the named schedules of the task `of`. */
-  list(of?: string): Promise<ListedTask[]>;
+  /** Returns all tasks, or only the named schedules of the task `of`, or only tasks with this owner. */
+  list(which?: { of?: string | undefined; owner?: string | undefined }): Promise<ListedTask[]>;
   /** Returns the records of these tasks with their definitions; default: of all tasks. @throws TASK_UNKNOWN */
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */

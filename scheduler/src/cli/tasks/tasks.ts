@@ -47,10 +47,9 @@ export function listTasks(
 ): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const { of, owner } = options;
-    const all = await cluster.tasks.list(of);
+    const found = await cluster.tasks.list({ of, owner });
     // `find` throws TASK_UNKNOWN if the parent task does not exist.
-    if (of !== undefined && all.length === 0) await cluster.tasks.find(of);
-    const found = owner === undefined ? all : all.filter((task) => task.owner === owner);
+    if (of !== undefined && found.length === 0) await cluster.tasks.find(of);
     const now = cluster.nowMs();
     if (terminal.json) {
       terminal.object(found);
@@ -71,7 +70,8 @@ export function listTasks(
     }
     const { members } = await cluster.members();
     const { style } = terminal;
-    const owned = tasks.some((task) => task.owner !== null);
+    // An older server sends no owner.
+    const owned = tasks.some((task) => task.owner != null);
     terminal.table(
       [
         { title: "TASK", least: 12 },
