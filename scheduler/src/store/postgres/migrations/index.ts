@@ -76,6 +76,7 @@ import { eventContent } from "./0096-event-content.ts";
 import { alarmQueue } from "./0097-alarm-queue.ts";
 import { alarmLooks } from "./0098-alarm-looks.ts";
 import { nodeHealth } from "./0099-node-health.ts";
+import { taskOwners } from "./0104-task-owners.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -164,4 +165,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 97, name: "alarm-queue", sql: alarmQueue },
   { number: 98, name: "alarm-looks", sql: alarmLooks },
   { number: 99, name: "node-health", sql: nodeHealth },
+  { number: 104, name: "task-owners", sql: taskOwners },
 ];
