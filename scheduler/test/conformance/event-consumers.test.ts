@@ -70,9 +70,10 @@ describe("named consumers of events", () => {
     receiver.status = 200;
     await until("it is taken", () => runsTaken().includes(second), 60_000);
     const beyond = await ended();
+    await until("a later event came", () => runsTaken().includes(beyond), 60_000);
     const isBeyond = ({ place }: { place: string | null }) =>
       Date.parse(place ?? "") > Date.parse(failing?.place ?? "");
-    await until("a later event is handled", async () => (await only()).some(isBeyond), 60_000);
+    await until("the position is beyond it", async () => (await only()).some(isBeyond), 60_000);
     expect(runsTaken(), "no event comes twice").toEqual([first, second, beyond]);
     expect((await only())[0]?.failing).toBeNull();
 
