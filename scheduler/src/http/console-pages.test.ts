@@ -37,9 +37,9 @@ test("the page names the files of the screen that its path shows, below the base
   const linked = async (url: string) => {
     const { body, headers } = await app.inject({ url, headers: { accept: "text/html" } });
     const nonce = /'nonce-([^']+)'/.exec(String(headers["content-security-policy"]))?.[1];
-    return [...body.matchAll(/<link rel="([^"]+|preload" as="style)" crossorigin href="([^"]+)" nonce="([^"]+)">/g)].map(
-      ([, rel, href, own]) => [rel, href, own === nonce],
-    );
+    return [
+      ...body.matchAll(/<link rel="([^"]+|preload" as="style)" crossorigin href="([^"]+)" nonce="([^"]+)">/g),
+    ].map(([, rel, href, own]) => [rel, href, own === nonce]);
   };
   expect(await linked("/")).toEqual([["modulepreload", "/tools/assets/overview.js", true]]);
   const ofTask = [
