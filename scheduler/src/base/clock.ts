@@ -33,6 +33,9 @@ interface Timing extends Pick<typeof globalThis, "setTimeout" | "clearTimeout" |
   performance: Pick<typeof globalThis.performance, "now">;
 }
 
+/** The function that existed when this module was loaded: fake timers replace it by one that returns nothing. Browsers have none. */
+const eventLoop = performance.eventLoopUtilization?.bind(performance);
+
 export const systemClock: Clock = clockOn(globalThis);
 
 /**
@@ -57,7 +60,7 @@ function clockOn(timing: Timing): Clock {
   return {
     monotonic: () => timing.performance.now(),
     wall: () => Date.now(),
-    busyMs: () => performance.eventLoopUtilization().active,
+    busyMs: () => eventLoop().active,
     after(ms, fire) {
       if (ms > 0 && ms <= turnedMs) return afterTurns(timing, timing.performance.now() + ms, fire);
       let handle: NodeJS.Timeout;
