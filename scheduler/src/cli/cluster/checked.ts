@@ -96,6 +96,7 @@ export function checked(cluster: Cluster): Cluster {
       ...tasks,
       async list(which) {
         if (which?.of !== undefined) checkTask(which.of);
+        if (which?.owner !== undefined) checkFindable("an owner", which.owner, limits.ownerLength);
         return tasks.list(which);
       },
       async records(names) {
