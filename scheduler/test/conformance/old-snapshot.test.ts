@@ -58,7 +58,7 @@ describe.each(everyPostgres())("an old snapshot that keeps the rows of ended run
 
   it("a heartbeat that only proves liveness reads none of these rows", async () => {
     const s = `"${stage.schema}"`;
-    const values = [session, stage.nowMs, false, false, null];
+    const values = [session, stage.nowMs, false, false, null, null];
     expect(await runPagesOf(beatSql(s, "waiting"), values), "with a look at what waits").toBeGreaterThan(dead / 200);
     expect(await runPagesOf(beatSql(s, "bare"), values)).toBe(0);
   });
