@@ -80,7 +80,8 @@ async function openCluster() {
     });
     // There are 20 tasks with one slot per second each.
     expect((await due()).length).toBeGreaterThanOrEqual(20 * Math.floor((endedMs - beganMs) / 1_000 - 1));
-    expect(new Set(begun()).size, "no slot twice").toBe(begun().length);
+    const all = begun();
+    expect(new Set(all).size, "no slot twice").toBe(all.length);
     await until(
       "both to be seen at work again",
       async () =>
