@@ -128,7 +128,7 @@ describe("a server's answer that breaks off", () => {
 
 /** Matches the names of commands that change nothing, by their last word. */
 const look =
-  /(?:^|\s)(?:check|list|show|next|tail|diff|export|simulate|statistics|verify|sign-ins|wait|alarms|silences|rules|nodes|top)$/;
+  /(?:^|\s)(?:check|list|show|next|tail|diff|export|preview|simulate|statistics|verify|sign-ins|wait|alarms|silences|rules|nodes|top)$/;
 const isChange = ({ key }: Pick<Passed, "key">) => key !== undefined;
 const saidIn = (stderr: string) => (stderr === "" ? {} : JSON.parse(stderr.trim().split("\n").at(-1) as string));
 const told = (what: string) =>

@@ -175,6 +175,7 @@ const looks: Readonly<Record<string, string>> = {
   "alarm-silences": "carillon alarms silences",
   "alarm-rules": "carillon alarms rules list",
   hooks: "carillon hooks list",
+  "event-consumers": "carillon events list",
 };
 
 function lookAt({ path, secret }: RouteShape): string {
