@@ -49,6 +49,11 @@ window.addEventListener("vite:preloadError", () => {
   );
 });
 
+// The page's HTML names the style sheets of its screen. The screen's code requests those again that could not be loaded, if no element
+// names them.
+for (const link of document.querySelectorAll<HTMLLinkElement>('link[rel="stylesheet"]'))
+  if (link.sheet === null) link.remove();
+
 const place = document.getElementById("console");
 if (!place) throw new Error("the page has no place for the console");
 createRoot(place).render(

@@ -71,16 +71,15 @@ interface ScreenFiles {
 }
 
 /**
- * Elements that have the browser request the files of a screen together with the page's own, before its code asks for them. Stylesheets are
- * only preloaded: the screen's code inserts them, so that it notices a failure and can request them again.
+ * Elements that have the browser request the files of a screen together with the page's own, before its code asks for them. Stylesheets
+ * are applied at once and not only preloaded: to a user who has to sign in first, the browser would report preloaded ones as unused.
  */
 const linksTo = (files: readonly string[]): string =>
   files
-    .map((file) =>
-      file.endsWith(".css")
-        ? `<link rel="preload" as="style" crossorigin href="./${file}" nonce="CARILLON-NONCE">`
-        : `<link rel="modulepreload" crossorigin href="./${file}" nonce="CARILLON-NONCE">`,
-    )
+    .map((file) => {
+      const rel = file.endsWith(".css") ? "stylesheet" : "modulepreload";
+      return `<link rel="${rel}" crossorigin href="./${file}" nonce="CARILLON-NONCE">`;
+    })
     .join("\n    ");
 
 /** Returns `otherwise` if the file does not exist. */
