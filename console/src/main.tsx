@@ -49,10 +49,19 @@ window.addEventListener("vite:preloadError", () => {
   );
 });
 
-// The page's HTML names the style sheets of its screen. The screen's code requests those again that could not be loaded, if no element
-// names them.
+/** The browser has an empty sheet for a link whose request failed, and refuses to read its rules if the connection broke. */
+function isLoaded({ sheet }: HTMLLinkElement): boolean {
+  try {
+    return sheet !== null && sheet.cssRules.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+// The server links the style sheets of the screen in the page. The screen's code does not request a sheet that is already linked, so links
+// whose sheet could not be loaded are removed; the screen's code then requests these sheets again.
 for (const link of document.querySelectorAll<HTMLLinkElement>('link[rel="stylesheet"]'))
-  if (link.sheet === null) link.remove();
+  if (!isLoaded(link)) link.remove();
 
 const place = document.getElementById("console");
 if (!place) throw new Error("the page has no place for the console");

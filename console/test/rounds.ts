@@ -130,5 +130,20 @@ export function roundsOfRequests(house: House): void {
         await page.close();
       },
     );
+
+    test("requests again a style sheet of its screen that could not be loaded, and is shown with it", async () => {
+      const page = await context.newPage();
+      const sheet = /\/assets\/nodes-[^/]+\.css$/;
+      let requests = 0;
+      await page.route(sheet, (route) => (requests++ === 0 ? route.abort() : route.continue()));
+      await page.goto(`${house.stage.url}/nodes`);
+      await page.getByText("leads").first().waitFor();
+      const applied = await page.evaluate(
+        (name) => [...document.styleSheets].filter(({ href }) => new RegExp(name).test(href ?? "")).length,
+        sheet.source,
+      );
+      expect([requests, applied]).toEqual([2, 1]);
+      await page.close();
+    });
   });
 }
